@@ -1,0 +1,95 @@
+package examples_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assent-dev/assent/examples"
+	"github.com/assent-dev/assent/internal/policy"
+)
+
+func call(t *testing.T, tool string, input map[string]string) policy.Call {
+	t.Helper()
+	b, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy.Call{Tool: tool, Input: jsontext.Value(b), Cwd: "/repo", Home: "/home/dev"}
+}
+
+func compiled(t *testing.T) *policy.Snapshot {
+	t.Helper()
+	s, err := policy.CompileFile("fleet", "policy.jsonc", []byte(examples.Policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStarterRules(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	bash := func(c string) policy.Call { return call(t, "Bash", map[string]string{"command": c}) }
+	file := func(tool, p string) policy.Call { return call(t, tool, map[string]string{"file_path": p}) }
+	for _, r := range []struct {
+		name   string
+		call   policy.Call
+		want   policy.Action
+		reason string
+	}{
+		{"a file of the project is read", file("Read", "/repo/main.go"), policy.Allow, ""},
+		{"the state of the repository is shown", bash("git status"), policy.Allow, ""},
+		{"a directory is listed", bash("ls -la src"), policy.Allow, ""},
+		{"tests are run", bash("go test ./..."), policy.Allow, ""},
+		{"tests are run, standard error silenced", bash("pnpm test 2>/dev/null"), policy.Allow, ""},
+		{"the sample of the secrets is read", file("Read", "/repo/.env.example"), policy.Allow, ""},
+
+		{"a file of the project is written after a question", file("Write", "/repo/main.go"), policy.Ask, ""},
+		{"a file outside is read after a question", file("Read", "/etc/hosts"), policy.Ask, ""},
+		{"an unknown tool asks", call(t, "Teleport", nil), policy.Ask, ""},
+		{"an unknown command asks", bash("terraform apply"), policy.Ask, ""},
+		{"a pipe of allowed commands asks", bash("git log | head -3"), policy.Ask, ""},
+		{"a push asks", bash("git push origin topic"), policy.Ask, ""},
+		{"a listing outside asks", bash("ls /etc"), policy.Ask, ""},
+		{"an allowed command with a substitution asks", bash("ls $(git clean -fd)"), policy.Ask, ""},
+
+		{"npm is denied with what to use instead", bash("npm install left-pad"), policy.Deny, "Use pnpm instead"},
+		{"npm is denied behind another command", bash("cd web && npm i"), policy.Deny, "Use pnpm instead"},
+		{"npm is denied by its path", bash("/usr/bin/npm i"), policy.Deny, "Use pnpm instead"},
+		{"a forced push is denied", bash("git push --force origin main"), policy.Deny, "History that others have is not rewritten. Push a new commit."},
+		{"a forced push is denied with its flag last", bash("git push origin main --force"), policy.Deny, "History that others have is not rewritten. Push a new commit."},
+		{"a forced push is denied in another directory", bash("git -C /x push -f origin main"), policy.Deny, "History that others have is not rewritten. Push a new commit."},
+		{"secrets are not read", file("Read", "/repo/.env"), policy.Deny, "Secrets stay out of the conversation. Read .env.example instead."},
+		{"secrets are not shown by a command", bash("head .env"), policy.Deny, "Secrets stay out of the conversation. Read .env.example instead."},
+		{"keys are not read", file("Read", "/home/dev/.ssh/id_ed25519"), policy.Deny, "Keys are not an agent's business."},
+		{"keys are not read by a command", bash("cat ~/.ssh/id_ed25519"), policy.Deny, "Keys are not an agent's business."},
+	} {
+		got := s.Rule(r.call)
+		if got.Action != r.want || r.want == policy.Deny && got.Decisive.Reason != r.reason {
+			t.Errorf("%s: %s (%s %q, %q), want %s %q", r.name, got.Action, got.Decisive.Surface, got.Decisive.MatchedPattern,
+				got.Decisive.Reason, r.want, r.reason)
+		}
+	}
+}
+
+func TestStarterEndsAtAPerson(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	if got, want := s.Terminal(), (policy.Terminal{Kind: policy.TerminalHuman, MaxWait: 8 * time.Hour}); got != want {
+		t.Errorf("terminal %+v, want %+v", got, want)
+	}
+	if len(s.Chain()) != 0 || s.Yolo() {
+		t.Errorf("chain %v, yolo %v: a newcomer's policy trusts no model", s.Chain(), s.Yolo())
+	}
+}
+
+func TestStarterHasNoWarnings(t *testing.T) {
+	t.Parallel()
+	warnings, err := policy.Lint("policy.jsonc", []byte(examples.Policy))
+	if err != nil || len(warnings) != 0 {
+		t.Errorf("warnings %v, error %v", warnings, err)
+	}
+}

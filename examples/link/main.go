@@ -1,0 +1,43 @@
+// Command link is a whole judge: it stops pushes that rewrite history.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/pkg/link"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+const name = "no-force-push"
+
+func judge(_ context.Context, r link.Request) (protocol.Verdict, error) {
+	for _, open := range r.Asks {
+		words := strings.Fields(open.Value)
+		if open.Surface == "bash" && slices.Contains(words, "push") && slices.Contains(words, "--force") {
+			return link.Deny("A forced push rewrites history for everybody. Push without --force, or use --force-with-lease."), nil
+		}
+	}
+	return link.Defer("no forced push"), nil
+}
+
+func serve(ctx context.Context, url, creds string) error {
+	nc, err := link.Connect(url, creds, name)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return link.Serve(ctx, nc, name, judge)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := serve(ctx, os.Getenv("ASSENT_NATS"), os.Getenv("ASSENT_CREDS")); err != nil {
+		log.Fatal(err)
+	}
+}

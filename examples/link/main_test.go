@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/internal/node/nodetest"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// TestServed runs the link as main does and asks it as a gate does.
+func TestServed(t *testing.T) {
+	n := nodetest.Start(t)
+	creds := filepath.Join(t.TempDir(), name+".creds")
+	if err := os.WriteFile(creds, n.Creds(t, protocol.RoleJudge, name, node.IssueOptions{Links: []string{name}}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, n.ClientURL(), creds) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	}()
+
+	gate := n.Connect(t, protocol.RoleGate, "g1")
+	logs, _ := n.Subjects.Logs("g1")
+	if _, err := gate.Subscribe(logs, func(m *nats.Msg) { receipt(t, m) }); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]protocol.Choice{
+		"git push --force": protocol.ChoiceDeny, "git push origin main --force": protocol.ChoiceDeny,
+		"git push": protocol.ChoiceDefer, "git push --force-with-lease": protocol.ChoiceDefer, "rm --force push.txt": protocol.ChoiceDefer,
+	} {
+		var v protocol.Verdict
+		nodetest.CheckFor(t, 5*time.Second, 5*time.Millisecond, func() (err error) {
+			v, err = ask(n, gate, command)
+			return err
+		})
+		if v.Verdict != want || want == protocol.ChoiceDeny && v.Reason == "" {
+			t.Errorf("%s: %+v, want %s", command, v, want)
+		}
+	}
+}
+
+func ask(n *nodetest.Node, gate *nats.Conn, command string) (protocol.Verdict, error) {
+	id := protocol.NewAskID()
+	subject, _ := n.Subjects.Link(name)
+	query, _ := n.Subjects.Query("g1", id)
+	log, _ := n.Subjects.Log("g1", id)
+	data, err := protocol.Write(protocol.LinkRequest{
+		Link:     name,
+		Ask:      protocol.Ask{V: 1, ID: id, Agent: "ci-42", Tool: protocol.Tool{Name: "bash", Input: []byte(`{}`)}},
+		Asks:     []protocol.Entry{{Surface: "bash", Value: command, MatchedPattern: "*", Origin: "fleet"}},
+		Deadline: time.Now().Add(5 * time.Second), Query: query, Log: log,
+	})
+	if err != nil {
+		return protocol.Verdict{}, err
+	}
+	m, err := gate.Request(subject, data, 5*time.Second)
+	if err != nil {
+		return protocol.Verdict{}, err
+	}
+	return protocol.ReadVerdictFor(id, m.Data)
+}
+
+// receipt answers the log record with which a link takes an ask up. The
+// capability token of this test is the ask's id.
+func receipt(t *testing.T, m *nats.Msg) {
+	subject, err := protocol.ParseSubject(m.Subject)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	data, err := protocol.Write(protocol.LogReceipt{Ask: subject.Tokens[1]})
+	if err == nil {
+		err = m.Respond(data)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/pkg/client"
+	"github.com/assent-dev/assent/pkg/client/paths"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// askCommand is one ask from the command line.
+type askCommand struct {
+	env     *Env
+	target  target
+	tool    string
+	input   string
+	cwd     string
+	id      string
+	session string
+	name    string
+	timeout time.Duration
+	json    bool
+}
+
+// Ask is the command that asks for one tool call and says the decision.
+func Ask(env *Env) *cobra.Command {
+	c := &askCommand{env: env}
+	cmd := &cobra.Command{
+		Use:   "ask --tool NAME --input JSON",
+		Short: "Ask for one tool call and wait for the decision",
+		Long: "Asks a gate for one tool call, waits for the decision and prints it.\n" +
+			"Exit 0: allowed. 3: denied. 1: could not ask, or no decision in time. 2: wrong usage.\n" +
+			"Whoever gives up (time over, Ctrl-C) withdraws the ask. The same --id always gets the same decision.",
+		Example: "  assent ask --tool bash --input '{\"command\":\"git push\"}'\n" +
+			"  assent ask --tool read --input '{\"path\":\".env\"}' --json",
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.tool, "tool", "", "name of the tool, as the rules say it: bash, read, write, edit, mcp, …")
+	f.StringVar(&c.input, "input", "{}", "the tool's input, a JSON object")
+	f.StringVar(&c.cwd, "cwd", "", "folder in which the call would run (default: this one)")
+	f.StringVar(&c.id, "id", "", "id of the ask, a ULID: asking again with it joins or repeats (default: a new one)")
+	f.StringVar(&c.session, "session", "", "id of the agent's session")
+	f.StringVar(&c.name, "agent-name", "", "name of the agent's kind, which selects a policy layer")
+	f.DurationVar(&c.timeout, "timeout", hookDeadline, "how long to wait for a decision")
+	f.BoolVar(&c.json, "json", false, "print the whole decision as JSON")
+	c.target.flags(f)
+	return cmd
+}
+
+func (c *askCommand) run(ctx context.Context) error {
+	ask, err := c.build()
+	if err != nil {
+		return err
+	}
+	at, err := c.target.resolve(c.env, protocol.RoleAgent)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, c.timeout)
+	defer stop()
+	a, err := dialAgent(ctx, at, "ask", client.OnProgress(c.progress()))
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	d, err := a.ask(ctx, ask)
+	if err != nil {
+		return fmt.Errorf("not allowed: %w", err)
+	}
+	if err := c.print(d); err != nil {
+		return err
+	}
+	if !d.Allowed() {
+		return &exitError{code: ExitDenied}
+	}
+	return nil
+}
+
+func (c *askCommand) build() (protocol.Ask, error) {
+	switch {
+	case c.tool == "":
+		return protocol.Ask{}, usagef("name the tool with --tool, as in `assent ask --tool bash --input '{\"command\":\"git push\"}'`")
+	case c.timeout <= 0:
+		return protocol.Ask{}, usagef("--timeout %s: want more than 0", c.timeout)
+	case c.id != "" && protocol.CheckAskID(c.id) != nil:
+		return protocol.Ask{}, usagef("--id %q: want a ULID of 26 characters, upper case", c.id)
+	}
+	input := jsontext.Value(c.input)
+	if !input.IsValid() || input.Kind() != '{' {
+		return protocol.Ask{}, usagef("--input %s: want one JSON object, as '{\"command\":\"git push\"}'", protocol.Safe(c.input, 80, false))
+	}
+	cwd, err := c.folder()
+	if err != nil {
+		return protocol.Ask{}, err
+	}
+	home := c.env.Getenv("HOME")
+	if !filepath.IsAbs(home) {
+		if home, err = local.SystemHome(); err != nil {
+			return protocol.Ask{}, err
+		}
+	}
+	return protocol.Ask{
+		ID: firstOf(c.id, protocol.NewAskID()), AgentName: c.name, Source: protocol.SourceToolCall,
+		Session: protocol.Session{ID: c.session}, Tool: protocol.Tool{Name: c.tool, Input: input},
+		Cwd: cwd, Home: home, Platform: runtime.GOOS, Paths: paths.Resolve(cwd, home, paths.Typed(input)),
+	}, nil
+}
+
+func (c *askCommand) folder() (string, error) {
+	if filepath.IsAbs(c.cwd) {
+		return c.cwd, nil
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the working folder: %w: name one with --cwd", err)
+	}
+	return filepath.Join(here, c.cwd), nil
+}
+
+// progress says on stderr where the ask is, once a stage.
+func (c *askCommand) progress() func(protocol.Progress) {
+	last := ""
+	return func(p protocol.Progress) {
+		if p.Stage == last {
+			return
+		}
+		last = p.Stage
+		hint := ""
+		if p.Stage == "terminal:"+string(protocol.TerminalHuman) {
+			hint = fmt.Sprintf(": assent answer %s allow|deny", p.Ask)
+		}
+		fmt.Fprintf(c.env.Stderr, "waiting for %s%s\n", stageForPeople(p.Stage), hint)
+	}
+}
+
+func (c *askCommand) print(d protocol.Decision) error {
+	if c.json {
+		b, err := protocol.Write(d)
+		if err != nil {
+			return err
+		}
+		return say(c.env.Stdout, string(b))
+	}
+	word, colour := "denied ", "31"
+	if d.Allowed() {
+		word, colour = "allowed", "32"
+	}
+	if isTerminal(c.env.Stdout) && c.env.Getenv("NO_COLOR") == "" {
+		word = "\x1b[1;" + colour + "m" + word + "\x1b[0m"
+	}
+	return say(c.env.Stdout, word+"  "+d.Say())
+}
+
+// say writes one line; a result that could not be written is no result.
+func say(w io.Writer, line string) error {
+	if _, err := fmt.Fprintln(w, line); err != nil {
+		return fmt.Errorf("writing the decision: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// Pending lists the open asks.
+func Pending(env *Env) *cobra.Command {
+	var t target
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "pending",
+		Short:   "List the asks that are not decided yet",
+		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link.",
+		Example: "  assent pending\n  assent pending --json | jq -r .ask.id",
+		Args:    exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDesk(cmd, env, t, func(d *desk.Desk) error {
+				items, err := d.Pending(cmd.Context())
+				if len(items) == 0 && err != nil {
+					return err
+				}
+				if err != nil {
+					fmt.Fprintln(env.Stderr, "assent: "+err.Error())
+				}
+				if asJSON {
+					for _, i := range items {
+						if err := printJSON(env, &i.Pending); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				return printPending(env, items, time.Now())
+			})
+		},
+	}
+	t.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+// withDesk opens the desk of the approver whose credentials are found.
+func withDesk(cmd *cobra.Command, env *Env, t target, use func(*desk.Desk) error) error {
+	return withConn(cmd.Context(), env, t, protocol.RoleApprover, func(nc *nats.Conn, p place) error {
+		creds, err := bus.ReadCreds(p.Creds)
+		if err != nil {
+			return err
+		}
+		d, err := desk.New(nc, p.Node, creds.Name)
+		if err != nil {
+			return err
+		}
+		return use(d)
+	})
+}
+
+func printPending(env *Env, items []pending.Item, now time.Time) error {
+	if len(items) == 0 {
+		fmt.Fprintln(env.Stdout, "nothing is pending")
+		return nil
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "ASK\tAGENT\tSTAGE\tWAITS\tLEFT\tCALL")
+	for _, i := range items {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, i.Ask.Agent, i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny")
+	return nil
+}
+
+// callLine is a call in one line: the tool and what the rules were asked about.
+func callLine(p protocol.Pending, limit int) string {
+	value := string(p.Ask.Tool.Input)
+	if len(p.Asks) > 0 && p.Asks[0].Value != "*" {
+		value = p.Asks[0].Surface + " " + p.Asks[0].Value
+	}
+	return protocol.Safe(p.Ask.Tool.Name+": "+value, limit, false)
+}
+
+// age is a duration as a person says it.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "over"
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}

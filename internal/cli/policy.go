@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// Policy is the group of commands on policy.
+func Policy(env *Env) *cobra.Command {
+	return group("policy", "Check a policy, put it in force", policyCheck(env), policyPush(env))
+}
+
+func policyCheck(env *Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong with a policy file, and what in it looks wrong",
+		Long: `Reads a policy file as a gate would: errors come with file, line and column, and what
+was expected. A file that is right may still hold rules that can never match, or leave
+more open than it seems: those are warnings.
+
+Exit 0: a gate would take it (there may be warnings). Exit 3: it would not.`,
+		Example: "  assent policy check policy.jsonc",
+		Args:    exactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return checkPolicy(env, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
+	return cmd
+}
+
+// exitBadPolicy is the exit code for a policy that no gate would take.
+const exitBadPolicy = 3
+
+// finding is one thing that is wrong or looks wrong.
+type finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func (f finding) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// checked is what `policy check --json` prints.
+type checked struct {
+	OK       bool      `json:"ok"`
+	Digest   string    `json:"digest,omitempty"`
+	Errors   []finding `json:"errors"`
+	Warnings []finding `json:"warnings"`
+}
+
+func checkPolicy(env *Env, path string, asJSON bool) error {
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading policy: %w", err)
+	}
+	result := checked{Errors: []finding{}, Warnings: []finding{}}
+	snapshot, err := policy.CompileFile(policy.LayerFleet, path, doc)
+	var errs policy.Errors
+	switch {
+	case errors.As(err, &errs):
+		for _, e := range errs {
+			result.Errors = append(result.Errors, finding{e.File, e.Line, e.Column, e.Message})
+		}
+	case err != nil:
+		return err
+	default:
+		result.OK, result.Digest = true, snapshot.Digest()
+		warnings, err := policy.Lint(path, doc)
+		if err != nil {
+			return err
+		}
+		for _, w := range warnings {
+			result.Warnings = append(result.Warnings, finding{w.File, w.Line, w.Column, w.Message})
+		}
+	}
+	return printChecked(env, path, result, asJSON)
+}
+
+func printChecked(env *Env, path string, result checked, asJSON bool) error {
+	if asJSON {
+		if err := printJSON(env, result); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range result.Errors {
+			fmt.Fprintln(env.Stderr, f)
+		}
+		for _, f := range result.Warnings {
+			fmt.Fprintln(env.Stderr, f.String()+" (warning)")
+		}
+	}
+	if !result.OK {
+		return &exitError{code: exitBadPolicy}
+	}
+	if !asJSON {
+		fmt.Fprintf(env.Stdout, "%s: ok, %d warnings, %s\n", path, len(result.Warnings), result.Digest)
+	}
+	return nil
+}
+
+func policyPush(env *Env) *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "push FILE",
+		Short: "Put a policy file in force at every gate of the node",
+		Long: `Stores a policy file as the fleet layer of the node. Every gate takes it at once,
+without a restart. A file that does not compile is refused, and so is a push that
+somebody else's has overtaken.`,
+		Example: "  assent policy push policy.jsonc",
+		Args:    exactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := readPolicy(args[0])
+			if err != nil {
+				return err
+			}
+			return withConn(cmd.Context(), env, t, protocol.RoleOperator, func(nc *nats.Conn, p place) error {
+				kv, err := policyBucket(cmd.Context(), nc)
+				if err != nil {
+					return err
+				}
+				stored, err := storedPolicy(cmd.Context(), kv)
+				if err != nil {
+					return err
+				}
+				revision, err := pushPolicy(cmd.Context(), kv, doc, stored)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(env.Stdout, "policy of node %s is revision %d\n", p.Node, revision)
+				return nil
+			})
+		},
+	}
+	t.flags(cmd.Flags())
+	return cmd
+}
+
+// layer is the stored document of a layer; revision 0 for none.
+type layer struct {
+	doc      []byte
+	revision uint64
+}
+
+func policyBucket(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("opening JetStream: %w", err)
+	}
+	kv, err := js.KeyValue(ctx, protocol.BucketPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("opening bucket %s: %w", protocol.BucketPolicy, err)
+	}
+	return kv, nil
+}
+
+func storedPolicy(ctx context.Context, kv jetstream.KeyValue) (layer, error) {
+	e, err := kv.Get(ctx, policy.LayerFleet)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return layer{}, nil
+	}
+	if err != nil {
+		return layer{}, fmt.Errorf("reading the stored policy: %w", err)
+	}
+	return layer{doc: e.Value(), revision: e.Revision()}, nil
+}
+
+// pushPolicy stores doc on the condition that stored is still what is stored.
+// The same text again changes nothing.
+func pushPolicy(ctx context.Context, kv jetstream.KeyValue, doc []byte, stored layer) (revision uint64, err error) {
+	switch {
+	case stored.revision > 0 && bytes.Equal(stored.doc, doc):
+		return stored.revision, nil
+	case stored.revision > 0:
+		revision, err = kv.Update(ctx, policy.LayerFleet, doc, stored.revision)
+	default:
+		revision, err = kv.Create(ctx, policy.LayerFleet, doc)
+	}
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return 0, fmt.Errorf("storing the policy: somebody else has just stored another one: look at it, and push again")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("storing the policy: %w", err)
+	}
+	return revision, nil
+}
+
+// withConn connects as role and calls use.
+func withConn(ctx context.Context, env *Env, t target, role protocol.Role, use func(*nats.Conn, place) error) error {
+	p, err := t.resolve(env, role)
+	if err != nil {
+		return err
+	}
+	nc, err := bus.Connect(ctx, bus.Config{URL: p.NATS, Creds: p.Creds, Role: role, Logger: quietLog()})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return use(nc, p)
+}
+
+// printJSON prints v as one line.
+func printJSON(env *Env, v any) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", b)
+	return err
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/internal/record"
+	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/auditor"
+	"github.com/assent-dev/assent/services/gate"
+	"github.com/assent-dev/assent/services/terminal"
+	"github.com/assent-dev/assent/services/terminal/deny"
+	"github.com/assent-dev/assent/services/terminal/human"
+)
+
+// Gate runs one gate against an existing NATS.
+func Gate(env *Env) *cobra.Command {
+	return serviceCommand(env, protocol.RoleGate, "gate", "Run one gate: rules, chain, record",
+		"Runs a gate against an existing NATS. Any number of gates serve one node.",
+		func(p place, name string, f *serviceFlags, log *slog.Logger) (service, error) {
+			metrics, _, err := serveMetrics(f.metrics, log)
+			return gateService(p.Node, name, metrics, log), err
+		})
+}
+
+// Terminal runs one terminal against an existing NATS.
+func Terminal(env *Env) *cobra.Command {
+	return serviceCommand(env, protocol.RoleTerminal, "terminal", "Run one terminal: the end of the chain",
+		"Runs the terminals (human and deny) against an existing NATS and takes approvers' answers.",
+		func(p place, _ string, _ *serviceFlags, log *slog.Logger) (service, error) {
+			return terminalService(p.Node, log), nil
+		})
+}
+
+// Auditor runs one auditor against an existing NATS.
+func Auditor(env *Env) *cobra.Command {
+	return serviceCommand(env, protocol.RoleAuditor, "auditor", "Run one auditor: copy the record into a review log",
+		"Runs an auditor against an existing NATS. It copies every decision and review record into a\nlog of JSON lines (mode 0600, rotated by size).",
+		func(p place, _ string, f *serviceFlags, log *slog.Logger) (service, error) {
+			dir := f.log
+			if dir == "" && p.Store != "" {
+				dir = filepath.Join(p.Store, "review")
+			}
+			if dir == "" {
+				return service{}, usagef("name the folder of the review log with --log DIR")
+			}
+			return auditorService(p.Node, dir, log), nil
+		})
+}
+
+// Judge runs the links of a judges file against an existing NATS.
+func Judge(env *Env) *cobra.Command {
+	return serviceCommand(env, protocol.RoleJudge, "judge", "Run the links of a judges file",
+		"Runs every link of the judges file against an existing NATS. Which of them are asked, and in\nwhich order, is the policy's to say (authorizerChain).",
+		func(p place, _ string, f *serviceFlags, log *slog.Logger) (service, error) {
+			if f.config == "" {
+				return service{}, usagef("name the judges file with --config FILE")
+			}
+			judges, err := readJudges(f.config)
+			if err != nil {
+				return service{}, err
+			}
+			return judgeService(p.Node, judges, log), nil
+		})
+}
+
+// serviceFlags are the flags of the service commands; each has those it needs.
+type serviceFlags struct {
+	target               target
+	logging              logging
+	config, log, metrics string
+}
+
+// serviceCommand makes the command of one service.
+func serviceCommand(env *Env, role protocol.Role, name, short, long string, make func(place, string, *serviceFlags, *slog.Logger) (service, error)) *cobra.Command {
+	var f serviceFlags
+	cmd := &cobra.Command{
+		Use: name, Short: short, Long: long,
+		Example: "  assent " + name + " --nats nats://127.0.0.1:4222 --creds " + name + ".creds --node main" + exampleFlags[role],
+		Args:    exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := f.target.resolve(env, role)
+			if err != nil {
+				return err
+			}
+			creds, err := bus.ReadCreds(p.Creds)
+			if err != nil {
+				return err
+			}
+			log := f.logging.logger(env)
+			s, err := make(p, creds.Name, &f, log)
+			if err != nil {
+				return err
+			}
+			s.bus = bus.Config{URL: p.NATS, Creds: p.Creds, Role: role}
+			return runServices(cmd.Context(), log, []service{s}, nil)
+		},
+	}
+	f.target.flags(cmd.Flags())
+	f.logging.flags(cmd.Flags())
+	switch role {
+	case protocol.RoleJudge:
+		cmd.Flags().StringVar(&f.config, "config", "", "judges file (JSONC)")
+	case protocol.RoleAuditor:
+		cmd.Flags().StringVar(&f.log, "log", "", "folder of the review log (default: review in the local store)")
+	case protocol.RoleGate:
+		cmd.Flags().StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
+	}
+	return cmd
+}
+
+var exampleFlags = map[protocol.Role]string{
+	protocol.RoleJudge:   " --config judges.jsonc",
+	protocol.RoleAuditor: " --log /var/lib/assent/review",
+	protocol.RoleGate:    " --metrics 127.0.0.1:9464",
+}
+
+// nodeServices are the services of a whole node, in the order in which they
+// start: nothing takes asks before everything behind it is there.
+func nodeServices(n *node.Node, creds credentials, store string, judges *judgesFile, metrics prometheus.Registerer, log *slog.Logger) ([]service, error) {
+	services := []service{
+		auditorService(n.Name(), filepath.Join(store, "review"), log),
+		terminalService(n.Name(), log),
+	}
+	roles := []protocol.Role{protocol.RoleAuditor, protocol.RoleTerminal}
+	if judges != nil {
+		services = append(services, judgeService(n.Name(), judges, log))
+		roles = append(roles, protocol.RoleJudge)
+	}
+	services = append(services, gateService(n.Name(), creds[protocol.RoleGate].name, metrics, log))
+	roles = append(roles, protocol.RoleGate)
+	for i, role := range roles {
+		services[i].bus = bus.Config{InProcess: n, Creds: creds[role].file, Role: role}
+	}
+	return services, nil
+}
+
+func gateService(node, name string, metrics prometheus.Registerer, log *slog.Logger) service {
+	return service{name: "gate", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
+		g, err := gate.New(ctx, nc, gate.Config{Node: node, Name: name, Logger: log, Metrics: metrics})
+		if err != nil {
+			return err
+		}
+		return g.Run(ctx, ready)
+	}}
+}
+
+func terminalService(node string, log *slog.Logger) service {
+	return service{name: "terminal", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
+		subjects, err := protocol.NewSubjects(node)
+		if err != nil {
+			return err
+		}
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return fmt.Errorf("opening JetStream: %w", err)
+		}
+		open, err := pending.Open(ctx, js)
+		if err != nil {
+			return err
+		}
+		decisions, err := record.Open(ctx, js, subjects)
+		if err != nil {
+			return err
+		}
+		person := human.New(open, decisions, terminal.Notifier(nc, subjects, log))
+		s, err := terminal.New(nc, node, log, person, person, deny.Terminal{})
+		if err != nil {
+			return err
+		}
+		return s.Run(ctx, ready)
+	}}
+}
+
+func auditorService(node, dir string, log *slog.Logger) service {
+	return service{name: "auditor", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
+		return auditor.Run(ctx, nc, auditor.Config{Node: node, Dir: dir, Logger: log, Ready: ready})
+	}}
+}
+
+// serveMetrics serves Prometheus metrics at addr; nothing without one.
+func serveMetrics(addr string, log *slog.Logger) (prometheus.Registerer, func(), error) {
+	if addr == "" {
+		return nil, func() {}, nil
+	}
+	registry := prometheus.NewRegistry()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("serving metrics: %w: name another address with --metrics", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are not served any more", "err", err)
+		}
+	}()
+	log.Info("metrics", "address", l.Addr().String())
+	return registry, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		srv.Shutdown(ctx) //nolint:errcheck // what is open after two seconds is cut
+		<-done
+	}, nil
+}

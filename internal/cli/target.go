@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// target says which server a command talks to, and as whom: by flags, then by
+// ASSENT_NATS, ASSENT_CREDS, ASSENT_NODE and ASSENT_STORE, then by the local
+// default that `assent up` wrote.
+type target struct {
+	nats, creds, node, store string
+}
+
+// flags adds the four flags to a command.
+func (t *target) flags(f *pflag.FlagSet) {
+	f.StringVar(&t.nats, "nats", "", "address of the NATS server (default: ASSENT_NATS, then the local one)")
+	f.StringVar(&t.creds, "creds", "", "credentials file (default: ASSENT_CREDS, then the local one for the role)")
+	f.StringVar(&t.node, "node", "", "name of the node (default: ASSENT_NODE, then the local one, then main)")
+	f.StringVar(&t.store, "store", "", "store folder of a local `assent up` (default: ASSENT_STORE, then the local default)")
+}
+
+// place is a resolved target.
+type place struct {
+	NATS  string
+	Node  string
+	Creds string
+	Store string
+}
+
+// resolve finds the place for role. With both address and credentials given,
+// nothing local is read.
+func (t target) resolve(env *Env, role protocol.Role) (place, error) {
+	p := place{
+		NATS:  firstOf(t.nats, env.Getenv("ASSENT_NATS")),
+		Node:  firstOf(t.node, env.Getenv("ASSENT_NODE")),
+		Creds: firstOf(t.creds, env.Getenv("ASSENT_CREDS")),
+		Store: firstOf(t.store, env.Getenv("ASSENT_STORE")),
+	}
+	if p.NATS != "" && p.Creds != "" {
+		p.Node = firstOf(p.Node, defaultNode)
+		return p, protocol.CheckToken("node", p.Node)
+	}
+	d, err := t.local(env, p.Store)
+	switch {
+	case errors.Is(err, local.ErrNone) && p.NATS != "":
+		return place{}, fmt.Errorf("no credentials for role %s: name a file with --creds or ASSENT_CREDS (`assent creds issue --role %s --name NAME --out FILE` makes one)", role, role)
+	case err != nil:
+		return place{}, err
+	}
+	// Never send the local node's credentials to another address.
+	if p.NATS != "" && p.NATS != d.NATS && p.Creds == "" {
+		return place{}, fmt.Errorf("--nats %s is not the local server (%s), so its credentials are not used there: name a file with --creds", p.NATS, d.NATS)
+	}
+	p.NATS, p.Node, p.Creds, p.Store = firstOf(p.NATS, d.NATS), firstOf(p.Node, d.Node), firstOf(p.Creds, d.Creds[role]), firstOf(p.Store, d.Store)
+	if p.Creds == "" {
+		return place{}, fmt.Errorf("the local default holds no credentials for role %s: start `assent up` again", role)
+	}
+	return p, protocol.CheckToken("node", p.Node)
+}
+
+// local reads the default of a named store, or of this user.
+func (t target) local(env *Env, store string) (local.Default, error) {
+	if store != "" {
+		return local.Load(filepath.Join(store, local.FileName))
+	}
+	path, err := local.Path(env.Getenv)
+	if err != nil {
+		return local.Default{}, err
+	}
+	return local.Load(path)
+}
+
+const defaultNode = "main"
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

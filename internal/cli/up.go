@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/examples"
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// upFlags are the flags of `assent up`.
+type upFlags struct {
+	policy, judges, store, listen, web, node, metrics string
+	json, noDefault                                   bool
+	logging                                           logging
+}
+
+// Up runs everything in one process.
+func Up(env *Env) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything in one process: NATS, gate, judge, terminal, auditor",
+		Long: `Runs a whole node in one process: NATS with its streams on disk, a gate, a judge
+for each link of the judges file, the terminal and the auditor. Makes a store and
+credentials if there are none, and tells the other commands of this machine where
+to find them. On a terminal it also shows each ask that waits and takes the answer.
+
+Without --policy the policy that is stored goes on; a new store begins with the
+starter policy (examples/policy.jsonc).`,
+		Example: `  assent up
+  assent up --policy policy.jsonc --judges judges.jsonc
+  assent up --json --listen 127.0.0.1:0 --store /tmp/assent   # for a script`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return up(cmd.Context(), env, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.policy, "policy", "", "policy file to put in force (JSONC)")
+	fl.StringVar(&f.judges, "judges", "", "judges file (JSONC); no judge runs without one")
+	fl.StringVar(&f.store, "store", "", "store folder (default: ASSENT_STORE, then ~/.local/share/assent/NODE)")
+	fl.StringVar(&f.listen, "listen", defaultListen, "address for agents and other services; port 0 picks one")
+	fl.StringVar(&f.web, "web", "off", "web desk; this version has none: only \"off\"")
+	fl.StringVar(&f.node, "node", "", "name of the node (default: ASSENT_NODE, then main)")
+	fl.StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
+	fl.BoolVar(&f.json, "json", false, "print one line of JSON when it is ready to serve")
+	fl.BoolVar(&f.noDefault, "no-default", false, "do not become the node that the other commands of this user find")
+	f.logging.flags(fl)
+	return cmd
+}
+
+const defaultListen = "127.0.0.1:4222"
+
+// ready is what `assent up --json` prints.
+type ready struct {
+	NATS  string                   `json:"nats"`
+	Node  string                   `json:"node"`
+	Web   string                   `json:"web"`
+	Creds map[protocol.Role]string `json:"creds"`
+}
+
+func up(ctx context.Context, env *Env, f upFlags) error {
+	if f.web != "off" {
+		return usagef("--web %s: this version has no web desk: leave it out, or say off", f.web)
+	}
+	f.node = firstOf(f.node, env.Getenv("ASSENT_NODE"), defaultNode)
+	store, err := storeDir(env, f.store, f.node)
+	if err != nil {
+		return err
+	}
+	// Everything that the files can have wrong is told before anything starts.
+	doc, err := readPolicy(f.policy)
+	if err != nil {
+		return err
+	}
+	judges, err := readJudges(f.judges)
+	if err != nil {
+		return err
+	}
+	log := f.logging.logger(env)
+	n, err := node.Start(ctx, node.Config{Store: store, Listen: f.listen, Node: f.node, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := n.Shutdown(context.Background()); err != nil {
+			log.Error("node did not shut down cleanly", "err", err)
+		}
+	}()
+	return serveNode(ctx, env, f, n, store, doc, judges, log)
+}
+
+func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store string, doc []byte, judges *judgesFile, log *slog.Logger) error {
+	creds, err := localCreds(n.Authority(), store)
+	if err != nil {
+		return err
+	}
+	if err := putPolicy(ctx, n, creds, doc, log); err != nil {
+		return err
+	}
+	metrics, stopMetrics, err := serveMetrics(f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	services, err := nodeServices(n, creds, store, judges, metrics, log)
+	if err != nil {
+		return err
+	}
+	d := local.Default{NATS: n.ClientURL(), Node: n.Name(), Store: store, Creds: creds.files(), Names: creds.names()}
+	return runServices(ctx, log, services, func(ctx context.Context) error {
+		if err := d.Save(filepath.Join(store, local.FileName)); err != nil {
+			return err
+		}
+		path, err := becomeDefault(env, d, f.noDefault)
+		if err != nil {
+			return err
+		}
+		if f.json {
+			return printReady(env, d)
+		}
+		banner(env, d, path, f.policy)
+		return showFace(ctx, env, n, d)
+	})
+}
+
+// storeDir is the store folder, absolute.
+func storeDir(env *Env, flag, node string) (string, error) {
+	dir := firstOf(flag, env.Getenv("ASSENT_STORE"))
+	if dir == "" {
+		base := env.Getenv("XDG_DATA_HOME")
+		if !filepath.IsAbs(base) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", fmt.Errorf("no place for the store: %w: name one with --store", err)
+			}
+			base = filepath.Join(home, ".local", "share")
+		}
+		dir = filepath.Join(base, "assent", node)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	return abs, nil
+}
+
+// readPolicy reads and checks a policy file; nil for none.
+func readPolicy(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading policy: %w", err)
+	}
+	if _, err := policy.CompileFile(policy.LayerFleet, path, doc); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// putPolicy stores doc as the policy; without one, a new store gets the starter
+// policy and an old one keeps what it has.
+func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte, log *slog.Logger) error {
+	nc, err := bus.Connect(ctx, bus.Config{InProcess: n, Creds: creds[protocol.RoleOperator].file, Role: protocol.RoleOperator, Logger: log})
+	if err != nil {
+		return fmt.Errorf("storing the policy: %w", err)
+	}
+	defer nc.Close()
+	kv, err := policyBucket(ctx, nc)
+	if err != nil {
+		return err
+	}
+	stored, err := storedPolicy(ctx, kv)
+	if err != nil {
+		return err
+	}
+	if doc == nil {
+		if stored.revision > 0 {
+			return nil
+		}
+		log.Info("new store: the starter policy is put in force (see examples/policy.jsonc)")
+		doc = []byte(examples.Policy)
+	}
+	_, err = pushPolicy(ctx, kv, doc, stored)
+	return err
+}
+
+// becomeDefault makes d what the other commands of this user find, unless
+// another node that is alive is that already.
+func becomeDefault(env *Env, d local.Default, not bool) (string, error) {
+	if not {
+		return "", nil
+	}
+	path, err := local.Path(env.Getenv)
+	if err != nil {
+		return "", err
+	}
+	if err := d.Save(path); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+func printReady(env *Env, d local.Default) error {
+	b, err := json.Marshal(ready{NATS: d.NATS, Node: d.Node, Creds: d.Creds}, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("printing the ready line: %w", err)
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", b)
+	return err
+}
+
+// banner tells a person where to look.
+func banner(env *Env, d local.Default, path, policyFile string) {
+	w := bufio.NewWriter(env.Stdout)
+	defer w.Flush()
+	fmt.Fprintf(w, "\nAssent serves node %s on %s\n\n", d.Node, d.NATS)
+	fmt.Fprintf(w, "  store        %s\n", d.Store)
+	if policyFile != "" {
+		fmt.Fprintf(w, "  policy       %s\n", policyFile)
+	}
+	if path != "" {
+		fmt.Fprintf(w, "  found by     %s\n", path)
+	}
+	fmt.Fprint(w, "\nFrom another terminal:\n\n"+
+		"  assent ask --tool bash --input '{\"command\":\"git status\"}'   try a call\n"+
+		"  assent install claude-code                                   point Claude Code at this gate\n"+
+		"  assent pending                                               what waits for a person\n"+
+		"  assent log --follow                                          every decision, as it falls\n"+
+		"  assent doctor                                                prove that it works\n\n"+
+		"Ctrl-C stops it. Open asks wait for the next start.\n\n")
+}
+
+// showFace runs the face of `assent up` where a person sits at it.
+func showFace(ctx context.Context, env *Env, n *node.Node, d local.Default) error {
+	if !isTerminal(env.Stdin) || !isTerminal(env.Stdout) {
+		return nil
+	}
+	nc, err := bus.Connect(ctx, bus.Config{InProcess: n, Creds: d.Creds[protocol.RoleApprover], Role: protocol.RoleApprover})
+	if err != nil {
+		return fmt.Errorf("starting the face: %w", err)
+	}
+	defer nc.Close()
+	return runFace(ctx, env, nc, d.Node, d.Names[protocol.RoleApprover])
+}

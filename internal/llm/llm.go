@@ -1,0 +1,77 @@
+// Package llm asks a language model one question whose answer is one tool call.
+//
+// A judge never reads prose for a verdict: the model is forced to call the
+// tool it is given, and anything else is no answer. Every way of not answering
+// is an error that wraps exactly one sentinel of errors.go, so that a caller
+// can count and record them apart.
+//
+// Start at Provider; anthropic.go speaks the Anthropic Messages API.
+package llm
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Provider is a model server. Ask is safe for concurrent use and makes at least
+// one call unless the provider cannot work at all; it retries what may pass,
+// as long as that fits before ctx's deadline. Info is filled in as far as the
+// call came, also with an error.
+type Provider interface {
+	Ask(ctx context.Context, r Request) (ToolCall, Info, error)
+}
+
+// Request is one question. All its fields are required.
+type Request struct {
+	Model  string
+	System string
+	User   string
+	Tool   Tool
+	// MaxTokens bounds the answer; an answer that reaches it is cut off, and none.
+	MaxTokens int
+}
+
+// Tool is what the model must call.
+type Tool struct {
+	Name        string
+	Description string
+	// Schema is the JSON Schema of the input, an object.
+	Schema jsontext.Value
+}
+
+// ToolCall is the model's answer. Input is a JSON object that the model wrote:
+// nothing of it has been checked against the schema.
+type ToolCall struct {
+	Input jsontext.Value
+}
+
+// Info is how the question was put and what became of it, for records.
+type Info struct {
+	// API names the wire format, as "anthropic-messages"; ToolChoice how the
+	// model was bound to the tool.
+	API        string
+	ToolChoice string
+	// ModelID is the provider and the model that was asked for.
+	ModelID string
+	// Attempts counts the calls that left this process.
+	Attempts int
+	// Latency is from the first attempt to the last answer, waits included.
+	Latency time.Duration
+	// Text is what the model said besides, clipped: for debugging, never for a
+	// verdict.
+	Text string
+}
+
+// Unavailable is a provider that cannot work, for a reason known beforehand: a
+// judge that has it defers every time, and says why.
+type Unavailable struct {
+	Info  Info
+	Cause error
+}
+
+// Ask returns the cause and makes no call.
+func (u Unavailable) Ask(context.Context, Request) (ToolCall, Info, error) {
+	return ToolCall{}, u.Info, u.Cause
+}

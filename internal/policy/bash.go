@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/assent-dev/assent/internal/shell"
+)
+
+// bash rules a shell call. Denies and asks match every command found anywhere
+// in the text, in every reading; an allow needs the proof that the text is one
+// simple command.
+func (e *evaluation) bash() {
+	text, ok := e.args["command"].(string)
+	if !ok {
+		e.add(strict(e.s.entry(surfaceBash, e.place.home, "", values{wide: []string{""}})))
+		e.add(floor(surfaceBash, "", "no-command", "the call holds no command text"))
+		return
+	}
+	cmd := shell.Read(text)
+	e.shell(cmd)
+	e.shellPaths(cmd)
+	for _, key := range []string{"cwd", "workdir", "directory"} {
+		if dir, _ := e.args[key].(string); dir != "" {
+			e.crossing(dir, both, 0)
+			e.add(floor(surfaceBash, dir, "other-directory", "the command would run in another directory than the call says"))
+		}
+	}
+}
+
+// shell adds the units of a command and what the shell rules say of them.
+func (e *evaluation) shell(cmd shell.Command) {
+	for i, u := range cmd.Units {
+		got := e.s.unitEntry(surfaceBash, e.place.home, u)
+		got.Unit = i
+		e.out.Units = append(e.out.Units, Unit{Text: u.Text, Action: got.Action, Pattern: got.MatchedPattern, Note: note(u)})
+		if cmd.Simple || got.Action != Allow {
+			e.add(got)
+		}
+	}
+	if cmd.Simple {
+		return
+	}
+	whole := strings.TrimSpace(cmd.Text)
+	if got := e.s.entry(surfaceBash, e.place.home, whole, values{exact: []string{whole}}); got.Action == Deny || len(cmd.Units) == 0 {
+		e.add(strict(got))
+	}
+	e.add(floor(surfaceBash, whole, cmd.Why, whyNotSimple(cmd)))
+}
+
+// unitEntry is what the rules of a shell surface say of one command. Its text
+// as typed proves what it is; its other readings only deny and ask.
+func (s *Snapshot) unitEntry(surface, home string, u shell.Unit) Entry {
+	return s.entry(surface, home, u.Text, values{exact: []string{u.Text}, wide: u.Readings()})
+}
+
+func note(u shell.Unit) string {
+	if u.Via == "" {
+		return ""
+	}
+	return "run by " + u.Via
+}
+
+// whyNotSimple says to a person why an allow was not enough.
+func whyNotSimple(cmd shell.Command) string {
+	kind, about, _ := strings.Cut(cmd.Why, ":")
+	switch kind {
+	case shell.WhyNoCommand:
+		return "there is no command in the text"
+	case shell.WhyTooLarge:
+		return "the command is too large to be read"
+	case shell.WhyTooDeep:
+		return "the command is nested too deep to be read"
+	case shell.WhyUnparseable:
+		return "the command is not valid shell syntax"
+	case shell.WhyControl:
+		return "the command holds control characters"
+	case shell.WhyExpansion:
+		return "the shell would expand words of the command, so what runs is not what is written"
+	case shell.WhyAssignment:
+		return "the command sets variables, which can change what runs"
+	case shell.WhyRedirect:
+		return "the command redirects its input or output to a file"
+	case shell.WhyWrapper:
+		return about + " runs other commands from its arguments"
+	case shell.WhyInterpreter:
+		return about + " runs a program from its arguments or its input"
+	case shell.WhyOption:
+		return about + " can run other commands or change files"
+	}
+	return "only one simple command can be allowed by a rule"
+}
+
+// shellPaths adds the crosscutting entries of everything in a command that may
+// be a path.
+func (e *evaluation) shellPaths(cmd shell.Command) {
+	seen := map[string]bool{}
+	for i, u := range cmd.Units {
+		for _, r := range u.Redirects {
+			dir := reads
+			switch {
+			case r.Read && r.Write:
+				dir = both
+			case r.Write:
+				dir = writes
+			}
+			e.crossing(r.Target, dir, i)
+		}
+		for _, w := range u.Words {
+			e.shellWord(w, i, seen)
+		}
+	}
+	for _, w := range cmd.Loose {
+		e.shellWord(w, 0, seen)
+	}
+}
+
+// shellWord rules one word of a command, and the parts of it that programs
+// take for paths.
+func (e *evaluation) shellWord(word string, unit int, seen map[string]bool) {
+	if seen[word] {
+		return
+	}
+	seen[word] = true
+	for _, p := range pieces(word) {
+		if !looksLikePath(p) {
+			e.bare(p, both, unit)
+			continue
+		}
+		for _, entry := range e.s.cross(e.place, p, both) {
+			if entry.Action == Allow {
+				continue // what lets a word pass is no news
+			}
+			entry.Unit = unit
+			e.add(entry)
+		}
+	}
+}
+
+// pieces are the parts of a word that may be a path of their own: the value of
+// --option=FILE or if=FILE, of -oFILE and @FILE, the path of file:FILE.
+func pieces(word string) []string {
+	if word == "" || len(word) > 2*maxShown {
+		return nil
+	}
+	out := []string{word}
+	add := func(s string) {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	if strings.Contains(word, "://") && !strings.Contains(word, "file:") {
+		return nil // a URL leads to no file
+	}
+	if rest, ok := strings.CutPrefix(word, "file:"); ok {
+		return []string{"/" + strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(rest, "//"), "localhost"), "/")}
+	}
+	if before, rest, ok := strings.Cut(word, "="); ok {
+		add(rest)
+		if strings.HasPrefix(before, "-") {
+			out = out[1:]
+		}
+	} else if strings.HasPrefix(word, "-") {
+		out = nil
+		if len(word) > 2 && word[1] != '-' {
+			add(word[2:])
+		}
+	}
+	if rest, ok := strings.CutPrefix(word, "@"); ok {
+		add(rest)
+	}
+	return out
+}
+
+// looksLikePath says whether a word is taken for a path whatever the rules
+// name.
+func looksLikePath(s string) bool {
+	return s == "~" || s == ".." || s == "." || strings.Contains(s, "/")
+}

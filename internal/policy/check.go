@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/assent-dev/assent/internal/shell"
+)
+
+// Query is a question about the rules without a call: what they say of a value
+// on a surface, or of a tool as a whole. Exactly one of Surface and Tool is
+// set.
+type Query struct {
+	Surface, Value string
+	Tool           string
+	// Cwd and Home as in Call; they matter for paths only.
+	Cwd, Home string
+}
+
+// Check is the answer to a Query. Its zero value refuses.
+type Check struct {
+	State          Action
+	MatchedPattern string
+	Origin         string
+	Reason         string
+}
+
+// Check answers a query from the rules alone. A shell text is read as a call's
+// would be, floors included; a path in all its readings. A query that names
+// nothing is denied.
+func (s *Snapshot) Check(q Query) Check {
+	var r Ruling
+	switch {
+	case q.Tool != "" && q.Surface == "":
+		return s.checkTool(canonicalTool(q.Tool))
+	case q.Surface != "" && q.Tool == "":
+		r = s.checkSurface(q)
+	}
+	r.settle()
+	if r.Action == None {
+		return Check{State: Deny, Origin: OriginBuiltin, Reason: "a query names a surface and a value, or a tool"}
+	}
+	d := r.Decisive
+	return Check{d.Action, d.MatchedPattern, d.Origin, d.Reason}
+}
+
+// checkTool is the state of a tool before anything is known of its input. It
+// ignores yoloMode: it says what the rules are, not what is let pass.
+func (s *Snapshot) checkTool(tool string) Check {
+	if tool == ToolCanary {
+		c := canary()
+		return Check{c.Action, c.MatchedPattern, c.Origin, c.Reason}
+	}
+	if _, _, ok := mcpName(tool); ok {
+		tool = surfaceMCP
+	}
+	plain := *s
+	plain.yolo = false
+	e := plain.entry(tool, "", "*", values{exact: []string{"*"}})
+	return Check{e.Action, e.MatchedPattern, e.Origin, e.Reason}
+}
+
+func (s *Snapshot) checkSurface(q Query) Ruling {
+	surface := canonicalTool(q.Surface)
+	e := evaluation{s: s, tool: surface, place: placeOf(Call{Cwd: q.Cwd, Home: q.Home})}
+	switch plain := crosscutting(surface); {
+	case surface == ToolCanary:
+		e.add(canary())
+	case surface == surfaceBash:
+		e.shell(shell.Read(q.Value))
+	case surface == surfaceMCP:
+		server, name, _ := mcpTarget(map[string]any{"tool": q.Value})
+		v := mcpValues(server, name)
+		if server == "" {
+			v = values{wide: []string{q.Value}}
+		}
+		e.add(s.entry(surfaceMCP, e.place.home, q.Value, v))
+	case plain != "":
+		e.checkCrosscutting(plain, strings.TrimPrefix(surface, plain), q.Value)
+	case pathSurface(surface):
+		e.add(e.fileEntry(q.Value))
+	default:
+		e.add(s.entry(surface, e.place.home, q.Value, values{exact: []string{q.Value}}))
+	}
+	return e.out
+}
+
+// checkCrosscutting answers for path and external_directory; a path that no
+// path rule speaks of passes there as it would in a call.
+func (e *evaluation) checkCrosscutting(plain, suffix, value string) {
+	dir := map[string]direction{suffixRead: reads, suffixWrite: writes, "": both}[suffix]
+	for _, r := range e.place.readings(value) {
+		found := e.s.directed(plain, e.place.home, r.values(value), dir)
+		if found == nil && plain == surfacePath {
+			e.add(Entry{Surface: plain, Value: value, MatchedPattern: "*", Origin: OriginDefault, Action: Allow,
+				Reason: "no path rule speaks of it; the tool's own rules decide"})
+			continue
+		}
+		e.add(e.s.entryOf(found, plain, value))
+	}
+}

@@ -1,0 +1,189 @@
+package policy
+
+import "strings"
+
+// The crosscutting surfaces and the suffixes of their forms for one direction.
+const (
+	surfaceBash     = "bash"
+	surfaceMCP      = "mcp"
+	surfaceSkill    = "skill"
+	surfacePath     = "path"
+	surfaceExternal = "external_directory"
+	suffixRead      = "_read"
+	suffixWrite     = "_write"
+)
+
+// ToolCanary is the tool that `assent doctor` calls to prove that a gate
+// decides. It is denied by a rule of the engine that no policy lifts.
+const ToolCanary = "assent_doctor_canary"
+
+// canaryReason is what the doctor looks for.
+const canaryReason = "This is the doctor's test call. The gate works."
+
+// crosscutting returns the plain form of a surface that cuts across all tools,
+// "" for every other.
+func crosscutting(surface string) string {
+	plain := strings.TrimSuffix(strings.TrimSuffix(surface, suffixRead), suffixWrite)
+	if plain == surfacePath || plain == surfaceExternal {
+		return plain
+	}
+	return ""
+}
+
+// pathSurface says whether the values of a surface are paths.
+func pathSurface(surface string) bool {
+	_, file := fileTools[surface]
+	return file || crosscutting(surface) != ""
+}
+
+// rule is one line of the document.
+type rule struct {
+	surface          wildcard
+	pattern          pattern
+	action           Action
+	reason, guidance string
+	humanOnly        bool
+	// at is the offset in the document at which the rule stands.
+	at     int
+	origin string
+}
+
+// ruleSet is the rules of a snapshot, in the order of the document.
+type ruleSet struct {
+	origin string
+	rules  []rule
+	// fallback is the last rule whose surface is nothing but stars: what all
+	// surfaces fall back to, wherever in the document it stands.
+	fallback *rule
+	// bySurface holds, for every surface that the document names, the rules
+	// that speak of it; wild are those of surface patterns.
+	bySurface map[string][]*rule
+	wild      []*rule
+}
+
+func (rs *ruleSet) add(r rule) {
+	r.origin = rs.origin
+	rs.rules = append(rs.rules, r)
+}
+
+// seal sorts the rules by surface. Afterwards the set is read only.
+func (rs *ruleSet) seal() {
+	rs.bySurface = map[string][]*rule{}
+	var named []*rule
+	for i := range rs.rules {
+		r := &rs.rules[i]
+		switch {
+		case r.surface.any():
+			rs.fallback = r
+		default:
+			named = append(named, r)
+			if !r.surface.literal() {
+				rs.wild = append(rs.wild, r)
+			}
+		}
+	}
+	for _, r := range named {
+		if r.surface.literal() {
+			rs.bySurface[r.surface.text] = nil
+		}
+	}
+	for surface := range rs.bySurface {
+		for _, r := range named {
+			if r.surface.match(surface) {
+				rs.bySurface[surface] = append(rs.bySurface[surface], r)
+			}
+		}
+	}
+}
+
+// of returns the rules that speak of a surface, without the fallback.
+func (rs *ruleSet) of(surface string) []*rule {
+	if rules, ok := rs.bySurface[surface]; ok {
+		return rules
+	}
+	var rules []*rule
+	for _, r := range rs.wild {
+		if r.surface.match(surface) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// values are the spellings under which one thing is matched. exact prove what
+// it is, so an allow may match them; wide are more readings, which only deny
+// and ask.
+type values struct {
+	exact, wide []string
+}
+
+// last returns the last rule of a surface that matches, nil if none does.
+func (rs *ruleSet) last(surface, home string, v values) *rule {
+	rules := rs.of(surface)
+	for i := len(rules) - 1; i >= 0; i-- {
+		if rules[i].matches(v, home) {
+			return rules[i]
+		}
+	}
+	return nil
+}
+
+func (r *rule) matches(v values, home string) bool {
+	strict := r.action != Allow
+	for _, s := range v.exact {
+		if r.pattern.match(s, home, strict) {
+			return true
+		}
+	}
+	if !strict {
+		return false
+	}
+	for _, s := range v.wide {
+		if r.pattern.match(s, home, strict) {
+			return true
+		}
+	}
+	return false
+}
+
+// entry asks the rules of one surface about one value, the fallback and the
+// built-in ask behind them.
+func (s *Snapshot) entry(surface, home, value string, v values) Entry {
+	return s.entryOf(s.rules.last(surface, home, v), surface, value)
+}
+
+// entryOf is what a rule says on a surface; without a rule, the fallback.
+func (s *Snapshot) entryOf(r *rule, surface, value string) Entry {
+	if r == nil {
+		r = s.rules.fallback
+	}
+	e := Entry{Surface: surface, Value: value, MatchedPattern: "*", Origin: OriginDefault, Action: Ask}
+	if r != nil {
+		e.MatchedPattern, e.Origin, e.Action = r.pattern.text, r.origin, r.action
+		e.Reason, e.Guidance, e.HumanOnly = r.reason, r.guidance, r.humanOnly
+	}
+	return s.adjust(e)
+}
+
+// adjust applies what holds for a whole snapshot: a clamp, else yolo.
+func (s *Snapshot) adjust(e Entry) Entry {
+	if s.clamped != "" {
+		if e.Action == Allow {
+			e.Action, e.Floor, e.Reason = Ask, true, s.clamped
+		}
+		return e
+	}
+	if s.yolo && e.Action == Ask && !e.HumanOnly && !e.Floor {
+		e.Action, e.Origin = Allow, OriginYolo
+	}
+	return e
+}
+
+// floor is an entry that asks whatever the rules allow; why becomes its
+// pattern, in angle brackets.
+func floor(surface, value, why, reason string) Entry {
+	return Entry{
+		Surface: surface, Value: value, MatchedPattern: "<" + why + ">", Origin: OriginBuiltin,
+		Action: Ask, Reason: reason, Floor: true,
+	}
+}

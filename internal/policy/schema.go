@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// schemaID is where the schema of a policy is published.
+const schemaID = "https://assent.dev/schema/policy.json"
+
+// The schema's types mirror the document; a test holds schema and reader to
+// the same examples. Key order, which a schema cannot speak of, is the reader's
+// alone.
+type schemaDocument struct {
+	Permission      schemaPermission  `json:"permission,omitempty" jsonschema_description:"Rules by surface. Inside a surface the last rule that matches wins, so order matters."`
+	AuthorizerChain []schemaToken     `json:"authorizerChain,omitempty" jsonschema:"uniqueItems=true" jsonschema_description:"Links that judge what the rules leave open, in the order in which they are asked."`
+	LinkTimeout     schemaDuration    `json:"linkTimeout,omitempty" jsonschema_description:"How long the gate waits for one link: more than 0, at most 110s. Default 8s."`
+	ModelDelegation *schemaDelegation `json:"modelDelegation,omitempty" jsonschema_description:"Where a link may allow. Without it no link may."`
+	Terminal        *schemaTerminal   `json:"terminal,omitempty" jsonschema_description:"Where an ask ends that no link decided."`
+	YoloMode        bool              `json:"yoloMode,omitempty" jsonschema_description:"Allow what rules ask. Denies, floors and humanOnly stay."`
+	SecretPaths     []schemaPattern   `json:"secretPaths,omitempty" jsonschema:"uniqueItems=true" jsonschema_description:"More patterns of paths that no link may allow to be touched."`
+	Limits          *schemaLimits     `json:"limits,omitempty" jsonschema_description:"Bounds of one agent."`
+	DebugLog        bool              `json:"debugLog,omitempty" jsonschema_description:"Keep the debug records of links."`
+}
+
+type schemaDelegation struct {
+	AllowedSurfaces  []schemaPattern `json:"allowedSurfaces,omitempty" jsonschema:"uniqueItems=true"`
+	ExcludedSurfaces []schemaPattern `json:"excludedSurfaces,omitempty" jsonschema:"uniqueItems=true"`
+}
+
+type schemaTerminal struct {
+	Kind    string         `json:"kind,omitempty" jsonschema:"enum=auto,enum=human,enum=parent,enum=deny,default=auto"`
+	MaxWait schemaDuration `json:"maxWait,omitempty" jsonschema_description:"How long a person has: more than 0, at most 720h. Default 8h."`
+}
+
+type schemaLimits struct {
+	AsksPerSecond int `json:"asksPerSecond,omitempty" jsonschema:"minimum=1,maximum=100000,default=50"`
+	Pending       int `json:"pending,omitempty" jsonschema:"minimum=1,maximum=100000,default=32"`
+}
+
+type (
+	schemaToken      string
+	schemaPattern    string
+	schemaDuration   string
+	schemaPermission struct{}
+)
+
+// JSONSchema describes a name that may stand in a subject.
+func (schemaToken) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: fmt.Sprintf("^[A-Za-z0-9_-]{1,%d}$", protocol.MaxToken)}
+}
+
+// JSONSchema describes a pattern.
+func (schemaPattern) JSONSchema() *jsonschema.Schema {
+	one, most := uint64(1), uint64(MaxPattern)
+	return &jsonschema.Schema{Type: "string", MinLength: &one, MaxLength: &most}
+}
+
+// JSONSchema describes a Go duration.
+func (schemaDuration) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`,
+		Examples: []any{"8s", "2h30m"}}
+}
+
+// JSONSchema describes the map from surface to rules.
+func (schemaPermission) JSONSchema() *jsonschema.Schema {
+	action := &jsonschema.Schema{Type: "string", Enum: []any{"allow", "ask", "deny"}}
+	object := jsonschema.NewProperties()
+	object.Set("action", action)
+	object.Set("reason", &jsonschema.Schema{Type: "string", Description: "Told to the agent."})
+	object.Set("guidance", &jsonschema.Schema{Type: "string", Description: "Told to the approver."})
+	object.Set("humanOnly", &jsonschema.Schema{Type: "boolean", Description: "Only a person may allow this; for rules that ask."})
+	rule := &jsonschema.Schema{OneOf: []*jsonschema.Schema{action, {
+		Type: "object", Properties: object, Required: []string{"action"}, AdditionalProperties: jsonschema.FalseSchema,
+	}}}
+	star := jsonschema.NewProperties()
+	star.Set("*", action)
+	one, most := uint64(1), uint64(MaxPattern)
+	return &jsonschema.Schema{
+		Type:          "object",
+		Properties:    star,
+		PropertyNames: &jsonschema.Schema{MinLength: &one, MaxLength: &most},
+		AdditionalProperties: &jsonschema.Schema{OneOf: []*jsonschema.Schema{action, {
+			Type: "object", AdditionalProperties: rule,
+		}}},
+	}
+}
+
+// Schema returns the JSON Schema of a policy document, indented.
+func Schema() ([]byte, error) {
+	r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, Anonymous: true}
+	s := r.Reflect(&schemaDocument{})
+	s.ID, s.Title = schemaID, "Assent policy"
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("policy: write the schema: %w", err)
+	}
+	return append(b, '\n'), nil
+}

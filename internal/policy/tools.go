@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// direction says which way a path is used. Where it is not proven, both count.
+type direction uint8
+
+const (
+	reads direction = 1 << iota
+	writes
+	both = reads | writes
+)
+
+// fileTool says where a tool keeps its paths.
+type fileTool struct {
+	// paths are the arguments that hold its path, in any of their spellings.
+	paths []string
+	dir   direction
+	// globs are arguments that select files by a pattern of the tool's own.
+	globs []string
+	// here: without a path the tool works on the current directory.
+	here bool
+}
+
+var pathArgument = []string{"path", "file_path", "filePath", "absolute_path", "notebook_path"}
+
+// fileTools are the tools known to take a path, by their name in rules. An
+// edit shows what it edits, so it reads too.
+var fileTools = map[string]fileTool{
+	"read":  {paths: pathArgument, dir: reads},
+	"write": {paths: pathArgument, dir: writes},
+	"edit":  {paths: pathArgument, dir: both},
+	"ls":    {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"ignore"}},
+	"grep":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"glob", "include"}},
+	"glob":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}},
+	"find":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}},
+}
+
+// toolAliases are other names of known tools.
+var toolAliases = map[string]string{
+	"multiedit": "edit", "notebookedit": "edit", "notebookread": "read", "list": "ls",
+}
+
+// canonicalTool is the name under which rules speak of a tool. Known tools are
+// recognised in any letter case: a deny on "bash" must hold for "Bash".
+func canonicalTool(name string) string {
+	lower := strings.ToLower(name)
+	if alias, ok := toolAliases[lower]; ok {
+		return alias
+	}
+	if _, ok := fileTools[lower]; ok || lower == surfaceBash || lower == surfaceMCP || lower == surfaceSkill {
+		return lower
+	}
+	return name
+}
+
+// pathKeys are the names under which any other tool is taken to name a file.
+var pathKeys = map[string]bool{
+	"path": true, "paths": true, "file": true, "files": true, "filename": true, "filepath": true, "file_path": true,
+	"file_paths": true, "absolute_path": true, "notebook_path": true, "dir": true, "dir_path": true, "directory": true,
+	"source": true, "src": true, "destination": true, "dest": true, "dst": true, "old_path": true, "new_path": true, "uri": true,
+}
+
+// Bounds of what is looked at in a tool's input.
+const (
+	maxInputDepth = 32
+	maxInputTexts = 4096
+)
+
+// arguments decodes a tool's input. No input and null are no arguments; ok is
+// false for everything that is no object, and then nothing is known of it.
+func arguments(input jsontext.Value) (args map[string]any, ok bool) {
+	if len(input) == 0 {
+		return nil, true
+	}
+	if tooNestedInput(input) {
+		return nil, false
+	}
+	if err := json.Unmarshal(input, &args); err != nil {
+		return nil, false
+	}
+	return args, true
+}
+
+// tooNestedInput bounds the recursion over an input; brackets in texts count,
+// which only makes a strange input opaque.
+func tooNestedInput(input jsontext.Value) bool {
+	depth := 0
+	for _, c := range input {
+		switch c {
+		case '{', '[':
+			if depth++; depth > 1000 {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// namedTexts returns the texts of the arguments that keys name; odd says that
+// one of them is there and is no text.
+func namedTexts(args map[string]any, keys []string) (texts []string, odd bool) {
+	for _, k := range keys {
+		switch v := args[k].(type) {
+		case nil:
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, e := range v {
+				s, ok := e.(string)
+				odd = odd || !ok
+				if ok {
+					texts = append(texts, s)
+				}
+			}
+		default:
+			odd = true
+		}
+	}
+	return texts, odd
+}
+
+// textsUnder collects the texts in v that stand under a key that keep accepts;
+// the order is that of sorted keys, so that a ruling is the same everywhere. It
+// returns false where v holds more, or deeper, than is looked at.
+func textsUnder(v any, kept bool, keep func(string) bool, depth int, out *[]string) bool {
+	if depth > maxInputDepth || len(*out) >= maxInputTexts {
+		return false
+	}
+	all := true
+	switch v := v.(type) {
+	case string:
+		if kept {
+			*out = append(*out, v)
+		}
+	case []any:
+		for _, e := range v {
+			all = textsUnder(e, kept, keep, depth+1, out) && all
+		}
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			all = textsUnder(v[k], kept || keep(k), keep, depth+1, out) && all
+		}
+	}
+	return all
+}
+
+// otherPaths are the paths that a tool without a table entry seems to name; all
+// is false where the input was too large to find them all.
+func otherPaths(args map[string]any) (paths []string, all bool) {
+	all = textsUnder(args, false, func(k string) bool { return pathKeys[strings.ToLower(k)] }, 0, &paths)
+	return paths, all
+}

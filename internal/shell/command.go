@@ -1,0 +1,127 @@
+// Package shell reads the text that an agent wants to hand to a shell, for
+// rules to be matched against: every command found anywhere in it, and whether
+// the whole is one plain command that does nothing but what its words say.
+//
+// It reads bash syntax, runs nothing and touches neither files nor environment.
+package shell
+
+import (
+	"path"
+	"strings"
+)
+
+// Limits of what a parser is let near: its recursion is an attacker's to
+// drive, and a stack overflow cannot be recovered from.
+const (
+	// MaxText is the longest text that is parsed, in bytes.
+	MaxText = 64 << 10
+	// MaxNesting is how deep a text may nest.
+	MaxNesting = 200
+	// maxOpeners bounds everything in a text that opens a level, closed or not.
+	maxOpeners = 4096
+	// maxPayloads is how deep payloads (bash -c 'bash -c …') are followed.
+	maxPayloads = 8
+	// maxUnits bounds the commands taken from one text.
+	maxUnits = 4096
+)
+
+// The reasons that stand in Command.Why. Some are followed by ":" and the
+// program they are about.
+const (
+	WhyNoCommand   = "no-command"
+	WhyTooLarge    = "too-large"
+	WhyTooDeep     = "too-deep"
+	WhyUnparseable = "unparseable"
+	WhyControl     = "control-character"
+	WhyNotSimple   = "not-a-simple-command"
+	WhyExpansion   = "expansion"
+	WhyAssignment  = "assignment"
+	WhyRedirect    = "redirect"
+	WhyWrapper     = "wrapper"
+	WhyInterpreter = "interpreter"
+	WhyOption      = "option"
+)
+
+// Command is one shell text, read.
+type Command struct {
+	// Text is the text as it was given.
+	Text string
+	// Simple is the proof: the text is one command whose words are literal,
+	// without assignments, without redirections of any effect, and its program
+	// is none that is known to run other commands from its arguments.
+	Simple bool
+	// Why names what is missing for Simple; "" if nothing is. For a program it
+	// is "wrapper:sudo", "interpreter:python3" or "option:git -c".
+	Why string
+	// Opaque: the text was not parsed. Units then come from a rough cut at
+	// everything that might separate commands, and prove nothing.
+	Opaque bool
+	// Units are all commands found anywhere in the text, in its order, with
+	// those that a known wrapper or payload carries behind their carrier.
+	Units []Unit
+	// Loose are words outside of any command that may name a file: the items
+	// of a loop, assigned values, operands of [[ ]].
+	Loose []string
+}
+
+// Unit is one command found in a text.
+type Unit struct {
+	// Text is the words joined by single blanks; for a unit without words, as
+	// a lone redirection, the text as written.
+	Text string
+	// Words are the words with quotes and escapes removed and braces expanded.
+	// What cannot be known, as $x or $(y), stands as written.
+	Words []string
+	// Literal says that every word stands for itself.
+	Literal bool
+	// Assigns are the assignments in front, as "NAME=value".
+	Assigns []string
+	// Redirects in the order of the text.
+	Redirects []Redirect
+	// Via says what carries the unit: "" for a command of the text itself,
+	// else the wrapper or shell that would run it.
+	Via string
+}
+
+// Program is the first word; "" if the unit has none.
+func (u Unit) Program() string {
+	if len(u.Words) == 0 {
+		return ""
+	}
+	return u.Words[0]
+}
+
+// Readings are other texts under which a rule may speak of the command: its
+// program by its base name, and git without the options in front of its
+// subcommand.
+func (u Unit) Readings() []string {
+	if len(u.Words) == 0 {
+		return nil
+	}
+	var out []string
+	base, args := path.Base(u.Words[0]), u.Words[1:]
+	if base != u.Words[0] {
+		out = append(out, join(base, args))
+	}
+	if base == "git" {
+		if _, rest := cut(args, gitValued); len(rest) > 0 && len(rest) < len(args) {
+			out = append(out, join(base, rest))
+		}
+	}
+	return out
+}
+
+func join(program string, args []string) string {
+	return strings.Join(append([]string{program}, args...), " ")
+}
+
+// Redirect is one redirection to or from a file; duplicated descriptors and
+// here-documents are not listed.
+type Redirect struct {
+	// Target is the file, unquoted as Unit.Words are.
+	Target string
+	// Literal says that the target stands for itself.
+	Literal bool
+	// Read and Write say which way the data goes; both for <>.
+	Read, Write bool
+}

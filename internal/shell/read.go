@@ -1,0 +1,127 @@
+package shell
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Read reads text. It never fails and never panics: what cannot be read is
+// Opaque. Safe for concurrent use.
+func Read(text string) Command { return read(text, 0) }
+
+func read(text string, depth int) (c Command) {
+	if why := unfit(text); why != "" {
+		return opaque(text, why)
+	}
+	// A parser that fails on hostile text must cost its author an ask, not
+	// everybody the gate.
+	defer func() {
+		if recover() != nil {
+			c = opaque(text, WhyUnparseable)
+		}
+	}()
+	file, err := parse(text)
+	if err != nil {
+		return opaque(text, WhyUnparseable)
+	}
+	w := walker{text: text, depth: depth, claimed: map[*syntax.Word]bool{}}
+	if !w.file(file) {
+		return opaque(text, WhyTooDeep)
+	}
+	c = Command{Text: text, Units: w.units, Loose: w.loose}
+	c.Why = w.why(file)
+	c.Simple = c.Why == ""
+	return c
+}
+
+// unfit names what keeps text from being parsed at all, "" if nothing does. It
+// is one pass without recursion.
+func unfit(text string) string {
+	switch {
+	case len(text) > MaxText:
+		return WhyTooLarge
+	case strings.TrimSpace(text) == "":
+		return WhyNoCommand
+	case !utf8.ValidString(text), strings.ContainsFunc(text, control):
+		return WhyControl
+	case tooDeep(text):
+		return WhyTooDeep
+	}
+	return ""
+}
+
+// control says whether r is a character that bash and a parser need not read
+// alike: bash drops NUL and keeps a carriage return as part of a word.
+func control(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+
+// tooDeep counts brackets without regard to quotes. Closers in quotes and
+// comments can fool it, so the openers alone are bounded too, and so are the
+// words that open a level; the tree is measured exactly once there is one.
+func tooDeep(text string) bool {
+	depth, openers, word := 0, 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '(' || c == '{' || c == '[':
+			depth, openers = depth+1, openers+1
+		case c == ')' || c == '}' || c == ']':
+			depth = max(depth-1, 0)
+		case c >= 'a' && c <= 'z':
+			continue
+		}
+		if opens(text[word:i]) {
+			openers++
+		}
+		word = i + 1
+		if depth > MaxNesting || openers > maxOpeners {
+			return true
+		}
+	}
+	return false
+}
+
+// opens says whether a word opens a level that another one closes.
+func opens(word string) bool {
+	switch word {
+	case "if", "while", "until", "for", "case", "select", "time", "coproc", "function":
+		return true
+	}
+	return false
+}
+
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
+// parse parses text. A parser that panicked is not put back.
+func parse(text string) (*syntax.File, error) {
+	p := parsers.Get().(*syntax.Parser)
+	file, err := p.Parse(strings.NewReader(text), "")
+	parsers.Put(p)
+	return file, err
+}
+
+// opaque cuts text at everything that might separate commands. The cut is
+// rough on purpose: bash runs the good lines in front of a broken one, so a
+// deny must find them.
+func opaque(text, why string) Command {
+	c := Command{Text: text, Why: why, Opaque: true}
+	pieces := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&\n\r(){}`\x00", r) })
+	for i, piece := range pieces {
+		if i == maxUnits {
+			break
+		}
+		words := strings.Fields(strings.Map(dropQuotes, piece))
+		if len(words) > 0 {
+			c.Units = append(c.Units, Unit{Text: strings.Join(words, " "), Words: words})
+		}
+	}
+	return c
+}
+
+func dropQuotes(r rune) rune {
+	if r == '\'' || r == '"' || r == '\\' {
+		return -1
+	}
+	return r
+}

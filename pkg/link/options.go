@@ -1,0 +1,69 @@
+package link
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// Defaults of Serve.
+const (
+	DefaultNode        = "main"
+	DefaultVersion     = "0.0.0"
+	DefaultConcurrency = 8
+	// DefaultGrace is a little more than the gate's default patience with a link.
+	DefaultGrace = 10 * time.Second
+)
+
+// FailureBusy is the failure of a defer that was given because as many asks as
+// the link may judge at once were already being judged.
+const FailureBusy = "busy"
+
+// Option changes how Serve serves.
+type Option func(*config)
+
+type config struct {
+	node        string
+	version     string
+	concurrency int
+	grace       time.Duration
+	log         *slog.Logger
+}
+
+// Node is the node whose gates may ask; DefaultNode without it.
+func Node(name string) Option { return func(c *config) { c.node = name } }
+
+// Version is the link's version, as semantic versioning writes it, for those
+// who list running links.
+func Version(v string) Option { return func(c *config) { c.version = v } }
+
+// Concurrency is how many asks the link judges at once; the next one is
+// answered at once with a defer whose failure is FailureBusy.
+func Concurrency(n int) Option { return func(c *config) { c.concurrency = n } }
+
+// Grace is how long Serve waits, after its context has ended, for asks that are
+// being judged; then it ends their contexts.
+func Grace(d time.Duration) Option { return func(c *config) { c.grace = d } }
+
+// Logger takes what went wrong; slog.Default without it.
+func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+
+func newConfig(opts []Option) (config, error) {
+	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, log: slog.Default()}
+	for _, o := range opts {
+		o(&c)
+	}
+	switch {
+	case !protocol.ValidToken(c.node):
+		return c, fmt.Errorf("%w: node %q is no token", ErrName, c.node)
+	case c.concurrency < 1:
+		return c, fmt.Errorf("%w: concurrency is %d, want at least 1", ErrName, c.concurrency)
+	case c.grace <= 0:
+		return c, fmt.Errorf("%w: grace is %s, want more than nothing", ErrName, c.grace)
+	case c.log == nil:
+		return c, fmt.Errorf("%w: no logger", ErrName)
+	}
+	return c, nil
+}

@@ -1,0 +1,205 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// Bounds of a serving link.
+const (
+	// pendingRequests is how many requests may wait in the client. Each is taken
+	// up at once, so more than a few waiting ones mean a dead process.
+	pendingRequests = 1024
+	pendingBytes    = 64 << 20
+	// startTime bounds the round trip in which the server says whether the
+	// credential may serve the link; stopTime the last one, and how long a link
+	// may still run once its context has been ended.
+	startTime = 10 * time.Second
+	stopTime  = 2 * time.Second
+)
+
+// Serve answers for the link called name on nc until ctx ends; several workers
+// may serve the same link, each ask goes to one of them. It announces itself
+// for discovery, which grants nothing: gates ask only links that their policy
+// names.
+//
+// When ctx ends Serve takes no more asks, waits for those being judged (see
+// Grace), and returns nil; the caller then closes nc. It returns an error when
+// the link cannot be served or the connection closes for good: see the
+// sentinels of this package.
+func Serve(ctx context.Context, nc *nats.Conn, name string, l Link, opts ...Option) error {
+	s, err := newServer(ctx, nc, name, l, opts)
+	if err != nil {
+		return fmt.Errorf("link %q: %w", name, err)
+	}
+	defer s.endWork(nil)
+	if err := s.start(ctx); err != nil {
+		return errors.Join(fmt.Errorf("link %s: %w", name, err), s.stop())
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.closed:
+		err = fmt.Errorf("link %s: %w (last error: %v)", name, ErrClosed, nc.LastError())
+	}
+	return errors.Join(err, s.stop())
+}
+
+// server is one link being served.
+type server struct {
+	config
+	name    string
+	subject string
+	nc      *nats.Conn
+	link    Link
+
+	sub     *nats.Subscription
+	service micro.Service
+	closed  chan struct{} // the subscription has delivered its last request
+
+	slots   chan struct{}  // one token for each ask being judged
+	working sync.WaitGroup // handlers, waited for by stop
+	work    context.Context
+	endWork context.CancelCauseFunc
+}
+
+func newServer(ctx context.Context, nc *nats.Conn, name string, l Link, opts []Option) (*server, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fmt.Errorf("%w: no link function", ErrName)
+	}
+	if err := checkInbox(nc); err != nil {
+		return nil, err
+	}
+	subjects, err := protocol.NewSubjects(c.node)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := subjects.Link(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrName, err)
+	}
+	s := &server{
+		config: c, name: name, subject: subject, nc: nc, link: l,
+		closed: make(chan struct{}), slots: make(chan struct{}, c.concurrency),
+	}
+	// Asks at work outlive ctx: a link that is told to leave finishes them.
+	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// start joins the link's queue group, makes sure that the server lets it, and
+// only then announces the link.
+func (s *server) start(ctx context.Context) error {
+	sub, err := s.nc.QueueSubscribe(s.subject, s.name, s.receive)
+	if err != nil {
+		close(s.closed)
+		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+	}
+	s.sub = sub
+	sub.SetClosedHandler(func(string) { close(s.closed) })
+	if err := sub.SetPendingLimits(pendingRequests, pendingBytes); err != nil {
+		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+	}
+	if err := s.permitted(ctx); err != nil {
+		return err
+	}
+	s.service, err = micro.AddService(s.nc, micro.Config{
+		Name: protocol.ServiceLink, Version: s.version, Description: "a judge in the chain of an Assent node",
+		Metadata: map[string]string{"link": s.name, "node": s.node, "version": s.version},
+	})
+	if err != nil {
+		return fmt.Errorf("%w: announcing the link: %w", ErrName, err)
+	}
+	return nil
+}
+
+// permitted waits for the server's word on the subscription: a refusal comes
+// asynchronously, and a link that is never asked must not look like one that is.
+func (s *server) permitted(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+	}
+	err := s.nc.LastError()
+	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+s.subject+`"`) {
+		return fmt.Errorf("%w: issue it for this link: %w", ErrForbidden, err)
+	}
+	return nil
+}
+
+// stop leaves in the order that loses no ask: out of discovery, no more
+// requests, handlers done, answers flushed.
+func (s *server) stop() error {
+	if s.service != nil {
+		if err := s.service.Stop(); err != nil && !s.nc.IsClosed() {
+			s.log.Warn("link could not leave discovery", "link", s.name, "error", err)
+		}
+	}
+	if s.sub != nil {
+		s.leave()
+	}
+	if err := s.waitWork(); err != nil {
+		return err
+	}
+	if s.nc.IsClosed() {
+		return nil
+	}
+	if err := s.nc.FlushTimeout(stopTime); err != nil {
+		return fmt.Errorf("link %s: sending the last verdicts: %w", s.name, err)
+	}
+	return nil
+}
+
+// leave ends the subscription when everything that it holds has been taken up.
+func (s *server) leave() {
+	if err := s.sub.Drain(); err == nil && s.isClosedWithin(s.grace) {
+		return
+	}
+	// No drain while the connection is away: what is queued there is late anyway.
+	_ = s.sub.Unsubscribe()
+	s.isClosedWithin(stopTime)
+}
+
+func (s *server) isClosedWithin(d time.Duration) bool {
+	select {
+	case <-s.closed:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// waitWork waits for the handlers, then ends their contexts, then gives up on
+// those that do not heed it.
+func (s *server) waitWork() error {
+	done := make(chan struct{})
+	go func() {
+		s.working.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(s.grace):
+		s.endWork(errors.New("the link is being stopped"))
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(stopTime):
+		return fmt.Errorf("link %s: %w: %d still at work", s.name, ErrStuck, len(s.slots))
+	}
+}

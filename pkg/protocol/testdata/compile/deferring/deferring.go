@@ -1,0 +1,19 @@
+// Package deferring differs from package deciding in one word, and must not
+// compile: this terminal would defer.
+package deferring
+
+import "github.com/assent-dev/assent/pkg/protocol"
+
+// Terminal is the end of a chain.
+type Terminal interface {
+	Decide(r protocol.TerminalRequest) protocol.TerminalVerdict
+}
+
+type decider struct{}
+
+func (decider) Decide(r protocol.TerminalRequest) protocol.TerminalVerdict {
+	return protocol.TerminalVerdict{Ask: r.Ask.ID, Verdict: protocol.ChoiceDefer, Outcome: protocol.NoApprover}
+}
+
+// End is in the terminal's place.
+var End Terminal = decider{}

@@ -1,0 +1,20 @@
+package gate
+
+import "errors"
+
+// Errors of the gate. What an agent is told stands in the decision or the
+// error reply; these are for the code.
+var (
+	// errConflict: the id is another call's, or another agent's.
+	errConflict = errors.New("ask id is in use for another call")
+	// errUnrecorded: the stream did not acknowledge the decision, so nobody may
+	// hear it.
+	errUnrecorded = errors.New("decision could not be recorded")
+	// errLost: another gate carries the ask on.
+	errLost = errors.New("ask is carried by another gate")
+	// errInterrupted: the ask ended while a link or a terminal was asked: a
+	// verdict or a cancel was stored, or its deadline passed.
+	errInterrupted = errors.New("ask was interrupted")
+	// errStopping: the gate is draining.
+	errStopping = errors.New("gate is stopping")
+)

@@ -1,0 +1,92 @@
+// Package gate decides asks. This file is the picture: the road of one ask from
+// the rules to the record. Each step stands in the file of its name.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// call is an ask with what the gate itself knows of it.
+type call struct {
+	ask       protocol.Ask
+	digest    string
+	requester protocol.Requester
+	askedAt   time.Time
+}
+
+// Decide takes one ask down its road and returns its decision, or Progress when
+// it is not decided within patience. Whoever gets Progress asks again with the
+// same id, here or at any other gate, and joins.
+//
+// errConflict for an id that is another call's. Any other error means that the
+// decision could not be recorded or the ask not stored: the answer is then deny.
+func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
+	if known, ok, err := g.join(ctx, c); ok || err != nil {
+		return known, err
+	}
+	if g.limits.tooFast(c, g.policy.current()) {
+		return g.limited(ctx, c, limitRate), nil
+	}
+
+	ruled := g.rule(c.ask) // recorded authority: rules in layers, most restrictive wins
+	if ruled.settled() {
+		return g.record(ctx, ruled.decision(g, c))
+	}
+
+	done, room := g.mirror.reserve(c.ask.Agent, ruled.snapshot.Limits().Pending)
+	if !room {
+		return g.crowded(ctx, c)
+	}
+	err := g.open(ctx, c, ruled) // durable and owned, before the first link
+	done()
+	if err != nil {
+		return reply{}, err
+	}
+	return g.wait(ctx, c)
+}
+
+// carry takes an open ask from where it stands to its end. It runs for the ask,
+// not for the request: nobody needs to be asking meanwhile.
+func (g *Gate) carry(ctx context.Context, h *held) error {
+	end, err := g.walkChain(ctx, h) // link 1 → link 2 → … each allow | deny | defer
+	if err == nil && !end.decided() {
+		end, err = g.askTerminal(ctx, h) // human | parent | deny → allow, deny, or "taken"
+	}
+	finish, done := finishing(ctx) // what ended the walk must not cut off the record
+	defer done()
+	if errors.Is(err, errInterrupted) {
+		end, err = g.interrupted(finish, h) // answered, cancelled or past its deadline meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	if !end.decided() {
+		return h.release(finish) // waits for a person; whoever sees the answer settles it
+	}
+	return g.settle(finish, h, end)
+}
+
+// settle ends an open ask: a live allow is ruled once more under the rules of
+// this moment, the decision is recorded, whoever asks is woken, and only then
+// the entry goes.
+func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
+	p := h.item().Pending
+	d, err := g.recorder.store(ctx, g.conclude(p, end)) // or the one that stands already
+	if err != nil {
+		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
+	}
+	g.waiters.wake(d)
+	g.tell(ctx, p, d)
+	return g.pending.Delete(ctx, d.Ask)
+}
+
+// reply is what an ask is answered with: a decision or Progress, never both.
+type reply struct {
+	decision *protocol.Decision
+	progress *protocol.Progress
+}

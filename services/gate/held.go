@@ -1,0 +1,114 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// held is an open ask that this gate owns. Its changes fail with errLost once
+// another gate has taken it over.
+type held struct {
+	gate  string
+	lease time.Duration
+	in    *pending.Store
+
+	mu      sync.Mutex
+	current pending.Item
+	taken   time.Time // when a terminal said that a person is asked
+}
+
+func (g *Gate) keep(item pending.Item) *held {
+	return &held{gate: g.name, lease: g.times.lease, in: g.pending, current: item}
+}
+
+func (h *held) item() pending.Item {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// putToPerson notes the terminal's word that a person is asked. It reaches the
+// entry with the next change, should the terminal not have written it there:
+// whoever takes the ask over must know.
+func (h *held) putToPerson() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = time.Now().UTC()
+}
+
+// update changes the entry if it is still this gate's. change may run more than
+// once and must bear it. The end of ctx does not cut it off, the bound of the
+// store does: a write whose fate is unknown could leave an ask owned by a gate
+// that does not know it.
+func (h *held) update(ctx context.Context, change func(*protocol.Pending)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	item, err := h.in.UpdateFrom(context.WithoutCancel(ctx), h.current, func(p *protocol.Pending) error {
+		if p.Owner != h.gate {
+			return errLost
+		}
+		p.Lease = time.Now().UTC().Add(h.lease)
+		if p.Taken.IsZero() {
+			p.Taken = h.taken
+		}
+		change(p)
+		return nil
+	})
+	if errors.Is(err, pending.ErrGone) {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	if err != nil {
+		return err
+	}
+	h.current = item
+	return nil
+}
+
+// release gives the ask up without ending it: it waits for a person, or for
+// another gate.
+func (h *held) release(ctx context.Context) error {
+	return h.update(ctx, func(p *protocol.Pending) { p.Owner, p.Lease = "", time.Time{} })
+}
+
+// renew keeps the lease until ctx ends, and calls lost when it could not.
+func (h *held) renew(ctx context.Context, lost func(error)) {
+	tick := time.NewTicker(h.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := h.update(ctx, func(*protocol.Pending) {}); err != nil && ctx.Err() == nil {
+				lost(err)
+				return
+			}
+		}
+	}
+}
+
+// claim takes over an ask that nobody owns at this moment. errLost when
+// somebody was faster, and pending.ErrGone with it when the ask is settled.
+func (g *Gate) claim(ctx context.Context, id string) (*held, error) {
+	item, err := g.pending.Update(ctx, id, func(p *protocol.Pending) error {
+		now := time.Now().UTC()
+		if !p.Ownerless(now) {
+			return errLost
+		}
+		p.Owner, p.Lease = g.name, now.Add(g.times.lease)
+		return nil
+	})
+	if errors.Is(err, pending.ErrGone) {
+		return nil, fmt.Errorf("%w: %w", errLost, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claiming ask %s: %w", id, err)
+	}
+	return g.keep(item), nil
+}

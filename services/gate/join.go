@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// join answers an ask that is open already, here or at another gate; ok is
+// false for one that this gate does not know to be open. It may be decided
+// already: then the record refuses a second decision and says which stands.
+func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
+	s, open := g.mirror.get(c.ask.ID)
+	if !open {
+		return reply{}, false, nil
+	}
+	if s.digest != c.digest || s.agent != c.ask.Agent {
+		return reply{}, true, errConflict
+	}
+	r, err = g.wait(ctx, c)
+	return r, true, err
+}
+
+// lag is how long the mirror may need to show what is in the bucket.
+const lag = 100 * time.Millisecond
+
+// lastLook bounds the look into the record before Progress: with patience it
+// stays within the contract's 5 s, even where JetStream is dead.
+const lastLook = 800 * time.Millisecond
+
+// wait waits for the decision on an open ask, for patience at most, and else
+// answers Progress: the ask is pending, and a record that cannot be read now
+// decides nothing, neither yes nor no.
+func (g *Gate) wait(ctx context.Context, c call) (reply, error) {
+	decided, leave := g.waiters.await(c.ask.ID)
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	for {
+		s, open := g.mirror.get(c.ask.ID)
+		var look <-chan time.Time
+		if !open {
+			// Settled before this wait began, so that nobody will wake it; or the
+			// mirror does not show it yet.
+			if r, ok, err := g.standing(ctx, c); ok {
+				return r, err
+			}
+			look = time.After(lag)
+		}
+		select {
+		case d := <-decided:
+			return g.own(c, d)
+		case <-look:
+			continue
+		case <-g.stopping:
+		case <-ctx.Done():
+		}
+		return g.meanwhile(ctx, c, s, open)
+	}
+}
+
+// meanwhile answers an ask that is not decided yet.
+func (g *Gate) meanwhile(ctx context.Context, c call, s summary, open bool) (reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	if r, ok, err := g.standing(ctx, c); ok {
+		return r, err
+	} else if err != nil {
+		g.count("record", "unread")
+		g.log.Warn("the record could not be read; the asker is told that its ask is pending", "ask", c.ask.ID, "err", err)
+	}
+	if !open {
+		s = summary{stage: "settling", since: c.askedAt}
+	}
+	p := s.progress(c.ask.ID)
+	return reply{progress: &p}, nil
+}
+
+// standing looks the decision up in the stream; ok is false when there is none
+// or, with an error, when it cannot be told.
+func (g *Gate) standing(ctx context.Context, c call) (r reply, ok bool, err error) {
+	d, decided, err := g.recorder.Find(ctx, c.ask.ID)
+	if err != nil || !decided {
+		return reply{}, false, err
+	}
+	r, err = g.own(c, d)
+	return r, true, err
+}
+
+// own hands a decision to the one whose call it is about.
+func (g *Gate) own(c call, d protocol.Decision) (reply, error) {
+	if d.CallDigest != c.digest || d.Agent != c.ask.Agent {
+		return reply{}, errConflict
+	}
+	return reply{decision: &d}, nil
+}

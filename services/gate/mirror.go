@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// summary is what a gate keeps in memory of every open ask of its node, its own
+// and other gates'.
+type summary struct {
+	agent, digest string
+	stage         string
+	since         time.Time
+	deadline      time.Time
+	owner         string
+	lease         time.Time
+	taken         bool // a person has been asked
+	ended         bool // a verdict or a cancel is stored, and waits to be settled
+	revision      uint64
+	round         int // of the watch, that last showed it
+}
+
+// mirror is the bucket of pending asks as the watch has shown it so far. It may
+// lag: it answers Progress and finds work; what it says is never the last word.
+type mirror struct {
+	mu      sync.Mutex
+	open    map[string]summary
+	count   map[string]int // open asks by agent
+	opening map[string]int // asks by agent that are being opened here
+	round   int
+}
+
+func newMirror() *mirror {
+	return &mirror{open: map[string]summary{}, count: map[string]int{}, opening: map[string]int{}}
+}
+
+// put takes in an entry as it stands.
+func (m *mirror) put(item pending.Item) summary {
+	s := summary{
+		agent: item.Ask.Agent, digest: item.Digest, stage: item.Stage, since: item.Since, deadline: item.Deadline,
+		owner: item.Owner, lease: item.Lease, taken: !item.Taken.IsZero(),
+		ended: item.Verdict != nil || item.Withdrawn != nil, revision: item.Revision,
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.round = m.round
+	known, here := m.open[item.Ask.ID]
+	switch {
+	case !here:
+		m.count[s.agent]++
+	case known.revision > s.revision:
+		return known // the watch has shown a later state already
+	}
+	m.open[item.Ask.ID] = s
+	return s
+}
+
+// drop forgets an ask that is settled.
+func (m *mirror) drop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(id)
+}
+
+// broke notes that the watch broke: what it shows from now on is a new round.
+func (m *mirror) broke() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.round++
+}
+
+// prune forgets what the watch did not show again after it broke, and returns
+// the ids: those asks were settled meanwhile.
+func (m *mirror) prune() (gone []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, s := range m.open {
+		if s.round != m.round {
+			gone = append(gone, id)
+			m.forget(id)
+		}
+	}
+	return gone
+}
+
+func (m *mirror) forget(id string) {
+	s, known := m.open[id]
+	if !known {
+		return
+	}
+	delete(m.open, id)
+	if m.count[s.agent]--; m.count[s.agent] <= 0 {
+		delete(m.count, s.agent)
+	}
+}
+
+func (m *mirror) get(id string) (summary, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.open[id]
+	return s, ok
+}
+
+// reserve makes room for one more open ask of agent, until done is called and
+// the ask stands in the mirror, or does not; ok is false where max are open
+// already. Asks that come at the same moment count each other.
+func (m *mirror) reserve(agent string, max int) (done func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.count[agent]+m.opening[agent] >= max {
+		return nil, false
+	}
+	m.opening[agent]++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.opening[agent]--; m.opening[agent] <= 0 {
+			delete(m.opening, agent)
+		}
+	}, true
+}
+
+// due returns the asks that somebody must carry on or settle now.
+func (m *mirror) due(now time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ids []string
+	for id, s := range m.open {
+		if s.due(now) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// due: its owner has fallen silent; or it is nobody's and does not just wait
+// for a person, whether it ended, ran out of time or was given up on its way.
+func (s summary) due(now time.Time) bool {
+	if s.owner != "" {
+		return !now.Before(s.lease)
+	}
+	return !s.taken || s.ended || !now.Before(s.deadline)
+}
+
+func (s summary) progress(id string) protocol.Progress {
+	return protocol.Progress{Ask: id, Status: protocol.StatusPending, Stage: s.stage, Since: s.since}
+}

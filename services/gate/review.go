@@ -1,0 +1,93 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// review writes the review log: what happened to an ask on its way. A record of
+// it that cannot be kept is loud and counted, but holds nothing up: the
+// decision itself is the record that must stand.
+type review struct {
+	js       jetstream.JetStream
+	subjects protocol.Subjects
+	gate     string
+	failed   func(id string, err error)
+}
+
+// write keeps one record and waits for the stream's acknowledgement.
+func (r *review) write(ctx context.Context, rec protocol.ReviewRecord) error {
+	rec.Node, rec.Gate, rec.At = r.subjects.Node(), r.gate, time.Now().UTC()
+	subject, err := r.subjects.Review(rec.Ask, rec.Event)
+	if err != nil {
+		return fmt.Errorf("review record: %w", err)
+	}
+	body, err := protocol.Write(rec)
+	if err != nil {
+		return fmt.Errorf("review record: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if _, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: body}); err != nil {
+		return fmt.Errorf("review record %s: %w", rec.Event, err)
+	}
+	return nil
+}
+
+// note is write for the gate's own events.
+func (r *review) note(ctx context.Context, id, event string, fields any) {
+	b, err := json.Marshal(fields, json.Deterministic(true))
+	if err == nil {
+		err = r.write(ctx, protocol.ReviewRecord{Event: event, Ask: id, Fields: b})
+	}
+	if err != nil {
+		r.failed(id, err)
+	}
+}
+
+// resolved says which of the links named are seen running, before any is asked;
+// nothing where none is.
+func (r *review) resolved(ctx context.Context, p protocol.Pending, running []string) {
+	var seen []string
+	for _, link := range p.Chain {
+		if slices.Contains(running, link) {
+			seen = append(seen, link)
+		}
+	}
+	if len(seen) > 0 {
+		r.note(ctx, p.Ask.ID, protocol.EventChainResolved, map[string]any{"links": seen})
+	}
+}
+
+func (r *review) unregistered(ctx context.Context, id, link string) {
+	r.note(ctx, id, protocol.EventChainUnregistered, map[string]any{"link": link})
+}
+
+func (r *review) waiting(ctx context.Context, p protocol.Pending) {
+	r.note(ctx, p.Ask.ID, protocol.EventRequestWaiting, map[string]any{"terminal": p.Role, "deadline": p.Deadline, "agent": p.Ask.Agent})
+}
+
+// closed tells how an open ask ended.
+func (r *review) closed(ctx context.Context, d protocol.Decision) {
+	event := protocol.EventRequestDenied
+	if d.Allowed() {
+		event = protocol.EventRequestApproved
+	}
+	r.note(ctx, d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "agent": d.Agent})
+}
+
+func (r *review) limited(ctx context.Context, d protocol.Decision, which string) {
+	r.note(ctx, d.Ask, protocol.EventRateLimited, map[string]any{"limit": which, "agent": d.Agent})
+}
+
+func (r *review) gateError(ctx context.Context, id, what string, cause error) {
+	r.note(ctx, id, protocol.EventGateError, map[string]any{"what": what, "error": protocol.Safe(cause.Error(), 1000, false)})
+}

@@ -1,0 +1,140 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// ruled is what recorded authority says about an ask, and under which policy.
+type ruled struct {
+	ruling   policy.Ruling
+	snapshot *policy.Snapshot
+}
+
+// rule rules ask under the policy of this moment.
+func (g *Gate) rule(ask protocol.Ask) ruled {
+	s := g.policy.current()
+	return ruled{ruling: s.Rule(policyCall(ask)), snapshot: s}
+}
+
+// settled says whether nobody else need be asked. Only an explicit ask is open:
+// no action at all is a refusal.
+func (r ruled) settled() bool { return r.ruling.Action != policy.Ask }
+
+// decision is the decision of a settled ruling.
+func (r ruled) decision(g *Gate, c call) protocol.Decision {
+	d := g.newDecision(c.ask, c.digest, c.requester, c.askedAt)
+	r.describe(&d)
+	e := r.ruling.Decisive
+	d.Reason = e.Reason
+	d.DecidedBy = protocol.Decider{Kind: protocol.DeciderRule, Name: e.Surface, Node: g.node}
+	switch {
+	case r.ruling.Action != policy.Allow:
+		d.Result, d.Outcome = protocol.FinalDeny, protocol.DeniedByRule
+	case e.Origin == policy.OriginYolo:
+		d.Result, d.Outcome = protocol.FinalAllow, protocol.AllowedByYolo
+		d.DecidedBy.Kind = protocol.DeciderYolo
+	default:
+		d.Result, d.Outcome = protocol.FinalAllow, protocol.AllowedByRule
+	}
+	return d
+}
+
+// describe fills in which rule a decision is about.
+func (r ruled) describe(d *protocol.Decision) {
+	e := r.ruling.Decisive
+	d.Surface, d.Value, d.MatchedPattern, d.Origin = e.Surface, e.Value, e.MatchedPattern, e.Origin
+	d.Policy = r.ref()
+}
+
+func (r ruled) ref() protocol.PolicyRef {
+	return protocol.PolicyRef{Revision: r.snapshot.Revision(), Digest: r.snapshot.Digest()}
+}
+
+// open are the entries that the rules left open, as the wire says them.
+func (r ruled) open() []protocol.Entry {
+	open := r.ruling.Open()
+	entries := make([]protocol.Entry, 0, len(open))
+	for _, e := range open {
+		entries = append(entries, protocol.Entry{Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit})
+	}
+	return entries
+}
+
+func (r ruled) units() []protocol.Unit {
+	units := make([]protocol.Unit, 0, len(r.ruling.Units))
+	for _, u := range r.ruling.Units {
+		units = append(units, protocol.Unit{Text: u.Text, Decision: wireAction(u.Action), Pattern: u.Pattern, Note: u.Note})
+	}
+	return units
+}
+
+// prompt is how the open entry to report is put to a person.
+func (r ruled) prompt(ask protocol.Ask) protocol.Prompt {
+	return protocol.Prompt{Name: ask.Tool.Name, Description: r.ruling.Decisive.Reason, Guidance: r.ruling.Decisive.Guidance}
+}
+
+func policyCall(ask protocol.Ask) policy.Call {
+	c := policy.Call{Tool: ask.Tool.Name, Input: ask.Tool.Input, Cwd: ask.Cwd, Home: ask.Home}
+	for _, p := range ask.Paths {
+		c.Paths = append(c.Paths, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
+	}
+	return c
+}
+
+// wireAction is the action's word on the wire; no action is written as deny.
+func wireAction(a policy.Action) protocol.Action {
+	switch a {
+	case policy.Allow:
+		return protocol.ActionAllow
+	case policy.Ask:
+		return protocol.ActionAsk
+	default:
+		return protocol.ActionDeny
+	}
+}
+
+// conclude makes the decision of an open ask that ended. Before an allow that a
+// link or a person gave, the call as edited is ruled again under the policy of
+// this moment: a static deny is final, whoever allowed and whenever it came.
+func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
+	d := g.newDecision(p.Ask, p.Digest, p.Requester, p.Since)
+	d.Asks, d.Trail, d.Policy = p.Asks, p.Trail, p.Policy
+	if len(p.Asks) > 0 {
+		e := p.Asks[0]
+		d.Surface, d.Value, d.MatchedPattern, d.Origin = e.Surface, e.Value, e.MatchedPattern, e.Origin
+	}
+	if end.by.Kind == protocol.DeciderLink {
+		d.Origin = "authorizer:" + end.by.Name
+	}
+	if end.result == protocol.FinalAllow {
+		again := g.rule(edited(p.Ask, end))
+		d.Policy = again.ref()
+		if again.ruling.Action != policy.Allow && again.ruling.Action != policy.Ask {
+			again.describe(&d)
+			reason := again.ruling.Decisive.Reason
+			end = ending{result: protocol.FinalDeny, outcome: protocol.DeniedByRule, reason: reason,
+				by: protocol.Decider{Kind: protocol.DeciderRule, Name: again.ruling.Decisive.Surface}}
+		}
+	}
+	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
+	d.DecidedBy = end.by
+	d.DecidedBy.Node = g.node
+	return d
+}
+
+func edited(ask protocol.Ask, end ending) protocol.Ask {
+	if len(end.edited) > 0 && end.edited.Kind() == '{' {
+		ask.Tool.Input = end.edited
+	}
+	return ask
+}
+
+func (g *Gate) newDecision(ask protocol.Ask, digest string, who protocol.Requester, askedAt time.Time) protocol.Decision {
+	return protocol.Decision{
+		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Session: ask.Session, Tool: ask.Tool.Name,
+		CallDigest: digest, Requester: who, AskedAt: askedAt.UTC(), DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{},
+	}
+}

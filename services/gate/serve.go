@@ -1,0 +1,303 @@
+package gate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// serveTime bounds one request from its arrival to its reply.
+const serveTime = patience + 2*recordTimeout
+
+// serveAsk takes one ask off the wire and answers it: one request, one reply,
+// always with a body.
+func (g *Gate) serveAsk(m *nats.Msg) {
+	ctx, cancel := context.WithTimeout(context.Background(), serveTime)
+	defer cancel()
+	agent, who, ok := g.asker(m)
+	if !ok {
+		return
+	}
+	c, fault := g.readAsk(ctx, agent, who, m.Data)
+	switch {
+	case fault.decision != nil:
+		g.answer(m, fault.decision)
+		if fault.cause != nil {
+			g.fail("unrecorded", "malformed ask is denied off the record", fault.decision.Ask, fault.cause)
+		}
+	case fault.error != nil:
+		g.answerFault(m, fault.ask, *fault.error)
+	default:
+		r, err := g.Decide(ctx, c)
+		g.answerAsk(m, c, r, err)
+	}
+}
+
+// asker says which agent sent a request. A request whose reply subject the
+// server did not make, or whose sender the server does not state, is dropped
+// without an answer: the reply subject is where the attack would land.
+func (g *Gate) asker(m *nats.Msg) (agent string, who protocol.Requester, ok bool) {
+	subject, err := protocol.ParseSubject(m.Subject)
+	if err != nil || subject.Node != g.node || len(subject.Tokens) != 1 {
+		g.drop(m, "bad subject", err)
+		return "", who, false
+	}
+	id, err := bus.IdentityOf(m)
+	if err != nil {
+		g.drop(m, "bad reply subject or sender", err)
+		return "", who, false
+	}
+	// Another agent's reply can be led into this agent's subject by the reply
+	// subject of its request; then the sender stated here is not this agent.
+	if id.Name != subject.Tokens[0] {
+		g.drop(m, "sender "+id.Name+" is not the subject's", nil)
+		return "", who, false
+	}
+	return id.Name, protocol.Requester{User: id.Key, Host: id.Host}, true
+}
+
+func (g *Gate) drop(m *nats.Msg, why string, err error) {
+	g.count("dropped", "request")
+	g.log.Warn("request dropped", "subject", m.Subject, "why", why, "err", err)
+}
+
+// refusal of an ask that could not be read: a decision where its id could be
+// read, an error reply elsewhere.
+type refusal struct {
+	ask      string
+	decision *protocol.Decision
+	error    *protocol.Fault
+	cause    error // why the decision is not on the record
+}
+
+// readAsk reads and checks the ask. A malformed one is decided too, if its id
+// can be read: the record then shows what came.
+func (g *Gate) readAsk(ctx context.Context, agent string, who protocol.Requester, data []byte) (call, refusal) {
+	now := time.Now().UTC()
+	ask, err := protocol.ReadAskFor(agent, data)
+	if err == nil {
+		err = ask.CheckTime(now)
+	}
+	if err != nil {
+		return call{}, g.invalid(ctx, agent, who, data, err)
+	}
+	digest, err := ask.Digest(g.node)
+	if err != nil {
+		return call{}, g.invalid(ctx, agent, who, data, err)
+	}
+	return call{ask: ask, digest: digest, requester: who, askedAt: now}, refusal{}
+}
+
+func (g *Gate) invalid(ctx context.Context, agent string, who protocol.Requester, data []byte, cause error) refusal {
+	id := protocol.PeekAskID(data, "id")
+	fault := &protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(cause.Error(), 500, false), Remedy: "mend the ask and send it with a new id"}
+	if errors.Is(cause, protocol.ErrTooLarge) {
+		fault.Code, fault.Remedy = protocol.CodeTooLarge, "make the call smaller"
+	}
+	if id == "" {
+		g.count("invalid", "ask")
+		return refusal{error: fault}
+	}
+	sum := sha256.Sum256(data)
+	c := call{ask: protocol.Ask{ID: id, Agent: agent}, digest: "raw:sha256:" + hex.EncodeToString(sum[:]), requester: who, askedAt: time.Now().UTC()}
+	if g.limits.tooFast(c, g.policy.current()) {
+		return refusal{decision: g.limited(ctx, c, limitRate).decision}
+	}
+	g.count("invalid", "ask")
+	if _, open := g.mirror.get(id); open {
+		return refusal{ask: id, error: conflictFault()}
+	}
+	r, err := g.record(ctx, g.refuse(c, protocol.Invalid, fault.Message))
+	switch {
+	case errors.Is(err, errConflict):
+		return refusal{ask: id, error: conflictFault()}
+	case err != nil:
+		d := g.refuse(c, protocol.Unavailable, unrecordedReason)
+		return refusal{decision: &d, cause: err}
+	}
+	return refusal{decision: r.decision}
+}
+
+const unrecordedReason = "The gate could not record a decision, so nothing is allowed. Ask again later."
+
+// refuse is a denial by the gate's own hand.
+func (g *Gate) refuse(c call, outcome protocol.Outcome, reason string) protocol.Decision {
+	d := g.newDecision(c.ask, c.digest, c.requester, c.askedAt)
+	d.Result, d.Outcome, d.Reason = protocol.FinalDeny, outcome, reason
+	d.DecidedBy = protocol.Decider{Kind: protocol.DeciderGate, Name: g.name, Node: g.node}
+	return d
+}
+
+func conflictFault() *protocol.Fault {
+	return &protocol.Fault{Code: protocol.CodeConflict, Message: "this ask id belongs to another call", Remedy: "ask with a new id"}
+}
+
+// answerAsk answers with what Decide returned; whatever went wrong is a no.
+func (g *Gate) answerAsk(m *nats.Msg, c call, r reply, err error) {
+	switch {
+	case errors.Is(err, errConflict):
+		g.answerFault(m, c.ask.ID, *conflictFault())
+	case err != nil || r.decision == nil && r.progress == nil:
+		d := g.refuse(c, protocol.Unavailable, unrecordedReason)
+		g.answer(m, &d) // first: telling of a failure may take as long as the failure
+		g.fail("unrecorded", "ask is denied: it could not be decided on the record", c.ask.ID, err)
+	case r.decision != nil:
+		g.answer(m, r.decision)
+	default:
+		send(g, m, *r.progress)
+	}
+}
+
+func (g *Gate) answer(m *nats.Msg, d *protocol.Decision) { send(g, m, *d) }
+
+func (g *Gate) answerFault(m *nats.Msg, ask string, f protocol.Fault) {
+	body, err := protocol.Write(protocol.ErrorReply{Ask: ask, Error: f})
+	if err != nil {
+		g.log.Error("error reply could not be written", "subject", m.Subject, "err", err)
+		return
+	}
+	msg := &nats.Msg{Subject: m.Reply, Data: body, Header: nats.Header{}}
+	msg.Header.Set(protocol.HeaderErrorCode, string(f.Code))
+	msg.Header.Set(protocol.HeaderError, protocol.Safe(f.Message, 500, false))
+	g.publish(msg)
+}
+
+// send answers m with one message.
+func send[M any, P protocol.Message[M]](g *Gate, m *nats.Msg, v M) {
+	body, err := protocol.Write[M, P](v)
+	if err != nil {
+		g.log.Error("reply could not be written", "subject", m.Subject, "err", err)
+		return
+	}
+	g.publish(&nats.Msg{Subject: m.Reply, Data: body})
+}
+
+func (g *Gate) publish(m *nats.Msg) {
+	if err := g.nc.PublishMsg(m); err != nil {
+		g.log.Warn("reply could not be sent; the asker asks again", "err", err)
+	}
+}
+
+// refuseFull answers an ask that came over the bound of what runs here at once.
+func (g *Gate) refuseFull(m *nats.Msg) {
+	g.count("unavailable", "full")
+	if protocol.ReplyAcross(m.Reply) {
+		g.answerFault(m, protocol.PeekAskID(m.Data, "id"), protocol.Fault{Code: protocol.CodeUnavailable, Message: "this gate is full", Remedy: "ask again in a moment, with the same id"})
+	}
+}
+
+func (g *Gate) dropFull(m *nats.Msg) { g.drop(m, "too many at once", nil) }
+
+// serveCancel withdraws an agent's own open ask. The entry is marked and
+// whoever carries it settles it: a cancel is an event to be recorded.
+func (g *Gate) serveCancel(m *nats.Msg) {
+	ctx, cancel := context.WithTimeout(context.Background(), serveTime)
+	defer cancel()
+	agent, _, ok := g.asker(m)
+	if !ok {
+		return
+	}
+	c, err := protocol.Read[protocol.Cancel](m.Data)
+	if err != nil {
+		g.answerFault(m, protocol.PeekAskID(m.Data, "ask"), protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false), Remedy: "send {\"v\":1,\"ask\":ID,\"reason\":TEXT}"})
+		return
+	}
+	done, err := g.withdraw(ctx, agent, c)
+	if err != nil {
+		g.fail("cancel", "ask could not be withdrawn", c.Ask, err)
+		g.answerFault(m, c.Ask, protocol.Fault{Code: protocol.CodeUnavailable, Message: "the ask could not be withdrawn", Remedy: "try again"})
+		return
+	}
+	send(g, m, protocol.CancelReceipt{Ask: c.Ask, Cancelled: done})
+}
+
+var errNotOpen = errors.New("ask cannot be withdrawn any more")
+
+// withdraw says whether the ask is withdrawn. Another agent's ask looks like
+// one that does not exist.
+func (g *Gate) withdraw(ctx context.Context, agent string, c protocol.Cancel) (bool, error) {
+	_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
+		if p.Ask.Agent != agent || p.Verdict != nil {
+			return errNotOpen
+		}
+		if p.Withdrawn == nil {
+			p.Withdrawn = &c
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, pending.ErrGone), errors.Is(err, errNotOpen):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("withdrawing ask: %w", err)
+	}
+	return true, nil
+}
+
+// serveQuery answers a judge's query within its capability.
+func (g *Gate) serveQuery(m *nats.Msg) {
+	c, ok := g.capabilityOf(m, protocol.KindQuery)
+	if !ok {
+		return
+	}
+	q, err := protocol.Read[protocol.Query](m.Data)
+	if err != nil {
+		g.answerFault(m, c.ask.ID, protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false)})
+		return
+	}
+	send(g, m, g.check(c, q))
+}
+
+// maxLogRecord bounds one log record of a judge, in bytes.
+const maxLogRecord = 64 << 10
+
+// serveLog keeps a judge's log record within its capability.
+func (g *Gate) serveLog(m *nats.Msg) {
+	ctx, cancel := context.WithTimeout(context.Background(), serveTime)
+	defer cancel()
+	c, ok := g.capabilityOf(m, protocol.KindLog)
+	if !ok {
+		return
+	}
+	r, err := protocol.Read[protocol.LogRecord](m.Data, protocol.MaxBytes(maxLogRecord))
+	if err != nil {
+		g.answerFault(m, c.ask.ID, protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false)})
+		return
+	}
+	kept, fault := g.write(ctx, c, r)
+	if fault != nil {
+		g.answerFault(m, c.ask.ID, *fault)
+		return
+	}
+	send(g, m, protocol.LogReceipt{Ask: c.ask.ID, Kept: kept})
+}
+
+// capabilityOf finds the capability that a request uses. A reply subject that
+// is no judge's inbox is an attack and gets no answer.
+func (g *Gate) capabilityOf(m *nats.Msg, kind protocol.Kind) (*capability, bool) {
+	subject, err := protocol.ParseSubject(m.Subject)
+	if err != nil || subject.Kind != kind {
+		g.drop(m, "bad subject", err)
+		return nil, false
+	}
+	if !protocol.ReplyFrom(protocol.RoleJudge, m.Reply) {
+		g.drop(m, "reply subject is no judge's inbox", nil)
+		return nil, false
+	}
+	c, fault := g.capabilities.use(kind, subject.Tokens[1], m.Reply, time.Now())
+	if fault != nil {
+		g.count("capability", string(fault.Code))
+		g.answerFault(m, "", *fault)
+		return nil, false
+	}
+	return c, true
+}

@@ -1,0 +1,28 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// times are the gate's own clocks. The zero value is not usable.
+type times struct {
+	// patience is how long one request is kept waiting before it is answered
+	// with Progress. The contract's bound is 5 s; the rest is for a last look
+	// into the record and the way back.
+	patience time.Duration
+	// lease is how long this gate may stay silent before another one takes over
+	// what it carries.
+	lease time.Duration
+	// sweep is how often a gate looks for asks that are due: deadlines and leases
+	// lapse without anybody writing a word.
+	sweep time.Duration
+	// terminal is how long a terminal is tried before the ask is denied: one that
+	// restarts costs nobody an ask.
+	terminal time.Duration
+}
+
+const patience = 4 * time.Second
+
+var standardTimes = times{patience: patience, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second}

@@ -1,0 +1,199 @@
+package judge
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/assent-dev/assent/services/judge/typopath"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	regexp2.StopTimeoutClock()
+	if err := goleak.Find(); code == 0 && err != nil {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// with is a good file with more in its link; a later key must not stand twice.
+func with(more string) string {
+	return `{"links":{"model-judge":{"kind":"typopath","provider":"anthropic","model":"m","instructions":"i"` + more + `}}}`
+}
+
+func TestReadTakes(t *testing.T) {
+	t.Parallel()
+	full := LinkConfig{Kind: "typopath", Provider: "anthropic", Model: "m", Instructions: "i", APIKeyEnv: "ANTHROPIC_API_KEY", TimeoutMS: 5000, Concurrency: 8}
+	changed := func(f func(*LinkConfig)) LinkConfig { c := full; f(&c); return c }
+	rows := []struct {
+		name, doc string
+		want      LinkConfig
+	}{
+		{"the least, with its defaults", with(``), full},
+		{"comments and trailing commas", "// judges\n" + with(", /* none */") + "\n", full},
+		{"an address", with(`,"baseURL":"http://127.0.0.1:9/x"`), changed(func(c *LinkConfig) { c.BaseURL = "http://127.0.0.1:9/x" })},
+		{"an empty address is the provider's own", with(`,"baseURL":""`), full},
+		{"another variable", with(`,"apiKeyEnv":"MY_KEY"`), changed(func(c *LinkConfig) { c.APIKeyEnv = "MY_KEY" })},
+		{"patterns with back-reference and look-ahead", with(`,"typoPatterns":["([^/]+)/packages/\\1(/|$)","pi/(?!pi-packages/)pi-[^/]+"]`),
+			changed(func(c *LinkConfig) {
+				c.TypoPatterns = []string{`([^/]+)/packages/\1(/|$)`, `pi/(?!pi-packages/)pi-[^/]+`}
+			})},
+		{"no patterns", with(`,"typoPatterns":[]`), changed(func(c *LinkConfig) { c.TypoPatterns = []string{} })},
+		{"the least time and room", with(`,"timeoutMs":1,"concurrency":1`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 1, 1 })},
+		{"the most time and room", with(`,"timeoutMs":600000,"concurrency":1024`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 600000, 1024 })},
+	}
+	schema := compiledSchema(t)
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			f, err := Read([]byte(row.doc))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(row.want, f.Links["model-judge"]); d != "" {
+				t.Error(d)
+			}
+			if !schemaTakes(t, schema, []byte(row.doc)) {
+				t.Error("the schema refuses what the reader takes")
+			}
+		})
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	t.Parallel()
+	rows := []struct{ name, doc, want string }{
+		{"nothing", ``, "line 1, column 1"},
+		{"no JSON", "{\n  links: 1}", "line 2, column 3"},
+		{"no object", `[]`, "line 1, column 1: the document"},
+		{"no links", `{}`, `line 1, column 1: "links" is required`},
+		{"links without a link", `{"links":{}}`, `"links" is required`},
+		{"an unknown key in the file", "{\n \"link\":{}}", `line 2, column 2: unknown key "link"`},
+		{"an unknown key in a link", "// judges\n" + with(",\n  \"modle\":\"x\""), `line 3, column 3: unknown key "modle"`},
+		{"a key in another case", with(`,"baseurl":""`), `unknown key "baseurl"`},
+		{"a key twice", with(`,"model":"n"`), "line 1, column 98: links.model-judge.model: duplicate"},
+		{"a link twice", `{"links":{"a":{},"a":{}}}`, "duplicate"},
+		{"a text for a number", with(`,"timeoutMs":"5000"`), "links.model-judge.timeoutMs: a string does not belong here"},
+		{"half a millisecond", with(`,"timeoutMs":0.5`), "timeoutMs"},
+		{"null", with(`,"timeoutMs":null`), "null is no value here"},
+		{"a null link", `{"links":{"a":null}}`, "null is no value here"},
+		{"a link name that is no token", `{"links":{"a.b":{"kind":"typopath"}}}`, `link "a.b"`},
+		{"invalid UTF-8", strings.Replace(with(``), `"m"`, "\"\xff\"", 1), "UTF-8"},
+
+		{"no kind", strings.Replace(with(``), `"kind":"typopath",`, ``, 1), "link model-judge: kind: unknown kind (none)"},
+		{"another kind", strings.Replace(with(``), `typopath`, `shell`, 1), `unknown kind "shell": want "typopath"`},
+		{"no model", strings.Replace(with(``), `"model":"m",`, ``, 1), "model: it is required"},
+		{"a blank model", strings.Replace(with(``), `"m"`, `" "`, 1), "model: it is required"},
+		{"no instructions", strings.Replace(with(``), `,"instructions":"i"`, ``, 1), "instructions: it is required"},
+		{"no provider", strings.Replace(with(``), `"provider":"anthropic",`, ``, 1), `unknown provider (none): want "anthropic"`},
+		{"a provider of a later version", strings.Replace(with(``), `anthropic`, `openai`, 1), `provider "openai" is not spoken by this version, which speaks "anthropic" only`},
+		{"another provider of a later version", strings.Replace(with(``), `anthropic`, `openai-compatible`, 1), `speaks "anthropic" only`},
+		{"an unknown provider", strings.Replace(with(``), `anthropic`, `acme`, 1), `unknown provider "acme"`},
+		{"no time", with(`,"timeoutMs":0`), "timeoutMs: 0 is out of bounds"},
+		{"no room", with(`,"concurrency":0`), "concurrency: 0 is out of bounds"},
+		{"less than no room", with(`,"concurrency":-1`), "concurrency: -1 is out of bounds"},
+		{"an address that is none", with(`,"baseURL":"api.anthropic.com"`), "baseURL: base URL"},
+		{"a key in the file", with(`,"apiKeyEnv":"sk-ant-0123456789"`), "the key itself never stands in this file"},
+		{"a pattern that is none", with(",\n\"typoPatterns\":[\"ok\",\"([^/]+\"]"), `line 2, column 16: link model-judge: typoPatterns: invalid typo pattern: "([^/]+"`},
+		{"an empty pattern", with(`,"typoPatterns":[""]`), "an empty one would match every path"},
+		{"too large a file", with(`,"x":"` + strings.Repeat("x", MaxFile) + `"`), "the limit is"},
+	}
+	schema := compiledSchema(t)
+	onlyReader := []string{"a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := Read([]byte(row.doc))
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("Read: %v; want %q", err, row.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "sk-ant") {
+				t.Error("the error shows a key")
+			}
+			if takes := schemaTakes(t, schema, []byte(row.doc)); takes && !slices.Contains(onlyReader, row.name) {
+				t.Error("the schema takes what the reader refuses")
+			}
+		})
+	}
+}
+
+func TestInvalidPatternIsNamedBySentinel(t *testing.T) {
+	t.Parallel()
+	if _, err := Read([]byte(with(`,"typoPatterns":["(?<"]`))); !errors.Is(err, typopath.ErrPattern) || !errors.Is(err, ErrConfig) {
+		t.Errorf("Read: %v", err)
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "judges.jsonc")
+	if _, err := ReadFile(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(path); !errors.Is(err, ErrConfig) || !strings.HasPrefix(err.Error(), path+": ") {
+		t.Errorf("half a file: %v", err)
+	}
+}
+
+// FuzzRead: what the reader takes, the schema takes too, it reads the same when
+// it is written out again, and it is a file that can be served.
+func FuzzRead(f *testing.F) {
+	for _, doc := range []string{
+		with(``), with(`,"typoPatterns":["([^/]+)/packages/\\1(/|$)"],"timeoutMs":10`), `{"links":{"a":null}}`,
+		"{// c\n}", with(`,"apiKeyEnv":"A"`), strings.Repeat("[", 100), `{"links":{"a":{"kind":"typopath","kind":1}}}`,
+	} {
+		f.Add([]byte(doc))
+	}
+	schema := compiledSchema(f)
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		start := time.Now()
+		file, err := Read(doc)
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("reading took %s", d)
+		}
+		if err != nil {
+			if !errors.Is(err, ErrConfig) {
+				t.Errorf("an error of no kind: %v", err)
+			}
+			return
+		}
+		if !schemaTakes(t, schema, doc) {
+			t.Error("the schema refuses what the reader takes")
+		}
+		for name, c := range file.Links {
+			if key, err := c.check(); err != nil {
+				t.Errorf("link %q, %s: %v", name, key, err)
+			}
+		}
+		again, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Read(again)
+		if d := cmp.Diff(withoutEmpty(file), withoutEmpty(back)); err != nil || d != "" {
+			t.Errorf("written out and read again: %v, %s", err, d)
+		}
+	})
+}
+
+func withoutEmpty(f File) File {
+	for name, c := range f.Links {
+		if len(c.TypoPatterns) == 0 {
+			c.TypoPatterns = nil
+		}
+		f.Links[name] = c
+	}
+	return f
+}

@@ -1,0 +1,127 @@
+// Package judge is the service that serves links: each answers one question
+// about an ask with one verdict. It reads the judges' file and knows nothing of
+// the policy but the links' names; a gate asks only those that its policy names.
+//
+// Start at Read for the file and at New and Run for the service. Each link's
+// judgement lives in a folder of its own.
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/assent-dev/assent/internal/llm"
+	"github.com/assent-dev/assent/pkg/link"
+	"github.com/assent-dev/assent/services/judge/typopath"
+)
+
+// Deps is what the service works with. All but Log and Version are required.
+type Deps struct {
+	// NC is a connection with a judge's credential, issued for the file's links.
+	// The service does not close it.
+	NC   *nats.Conn
+	Node string
+	File File
+	// Env looks up an environment variable, as os.LookupEnv: keys come from there.
+	Env func(string) (string, bool)
+	// Log takes what went wrong; slog.Default without it.
+	Log *slog.Logger
+	// Version is the links' version, as semantic versioning writes it.
+	Version string
+}
+
+// Judge serves the links of one file. Use New.
+type Judge struct {
+	deps  Deps
+	links []served
+}
+
+type served struct {
+	name        string
+	concurrency int
+	judge       link.Link
+}
+
+// New makes the links. A link whose key is missing is made too: it defers and
+// says why in the record, and it says so here, loudly.
+func New(d Deps) (*Judge, error) {
+	if d.NC == nil || d.Env == nil || len(d.File.Links) == 0 {
+		return nil, errors.New("judge: a connection, an environment and at least one link are needed")
+	}
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	if d.Version == "" {
+		d.Version = link.DefaultVersion
+	}
+	j := &Judge{deps: d}
+	for _, name := range d.File.Names() {
+		c := d.File.Links[name]
+		if key, err := c.check(); err != nil {
+			return nil, fmt.Errorf("%w: link %s: %s: %w", ErrConfig, name, key, err)
+		}
+		l, err := j.newLink(name, c)
+		if err != nil {
+			return nil, fmt.Errorf("link %s: %w", name, err)
+		}
+		j.links = append(j.links, served{name: name, concurrency: c.Concurrency, judge: l})
+	}
+	return j, nil
+}
+
+// Run serves every link until ctx ends, then leaves without losing an ask. If
+// one link cannot be served, all of them stop and Run returns why: a judge that
+// serves half of its file looks well and is not.
+func (j *Judge) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range j.links {
+		group.Go(func() error {
+			return link.Serve(ctx, j.deps.NC, l.name, l.judge,
+				link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log))
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("judge: %w", err)
+	}
+	return nil
+}
+
+func (j *Judge) newLink(name string, c LinkConfig) (link.Link, error) {
+	switch c.Kind {
+	case typopath.Kind:
+		return j.newTypopath(c, j.deps.Log.With("link", name))
+	default:
+		return nil, fmt.Errorf("%w: unknown kind %q", ErrConfig, c.Kind)
+	}
+}
+
+func (j *Judge) newTypopath(c LinkConfig, log *slog.Logger) (link.Link, error) {
+	patterns, err := typopath.Compile(c.TypoPatterns)
+	if err != nil {
+		return nil, err
+	}
+	if patterns.Len() == 0 {
+		log.Warn("the link has no typoPatterns and will defer every ask")
+	}
+	model, err := j.provider(c)
+	if err != nil {
+		log.Error("the link cannot reach its model and will defer every ask", "error", err)
+		model = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}
+	}
+	set := typopath.Settings{Model: c.Model, Instructions: c.Instructions, Patterns: patterns, Timeout: c.timeout()}
+	return typopath.New(set, model, log).Judge, nil
+}
+
+func (j *Judge) provider(c LinkConfig) (llm.Provider, error) {
+	key, _ := j.deps.Env(c.APIKeyEnv)
+	if key = strings.TrimSpace(key); key == "" {
+		return nil, fmt.Errorf("%w: the environment variable %s is not set: export the key there and start again", llm.ErrAuth, c.APIKeyEnv)
+	}
+	return llm.NewAnthropic(key, c.BaseURL)
+}
