@@ -11,9 +11,9 @@ import (
 func main() {
 	os.Exit(cli.Main(cli.OSEnv(), os.Args[1:],
 		cli.Up,
-		cli.Ask, cli.Hook, 
+		cli.Ask, cli.Hook, cli.Install, cli.Uninstall,
 		cli.Pending, cli.Answer,
-		cli.Log, cli.Links, cli.Health, cli.Policy, cli.Creds, 
+		cli.Log, cli.Links, cli.Doctor, cli.Health, cli.Policy, cli.Creds,
 		cli.Gate, cli.Judge, cli.Terminal, cli.Auditor, cli.Node,
 	))
 }

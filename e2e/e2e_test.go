@@ -50,6 +50,7 @@ func TestStories(t *testing.T) {
 			"setid":    cmdSetID,
 			"expect":   cmdExpect,
 			"occupy":   cmdOccupy,
+			"hooks":    cmdHooks,
 			"freeport": cmdFreePort,
 			"bigjson":  cmdBigJSON,
 		},

@@ -159,7 +159,7 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	var out []byte
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		cmd := exec.Command(args[1], args[2:]...)
+		cmd := exec.Command(program(args[1]), args[2:]...)
 		cmd.Dir, cmd.Env = ts.Getenv("WORK"), environ(ts)
 		out, _ = cmd.CombinedOutput()
 		if want.Match(out) {
@@ -167,6 +167,14 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%q did not appear in %v; last:\n%s", args[0], args[1:], out)
+}
+
+// program is the path of a program that a story names.
+func program(name string) string {
+	if name == "assent" {
+		return binary
+	}
+	return name
 }
 
 // cmdSetID puts the id of the one ask that waits into a variable: "setid VAR
@@ -228,6 +236,44 @@ func cmdExpect(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got := fmt.Sprint(v); (got == args[2]) == neg {
 		ts.Fatalf("%s: got %q, want %q (not: %v) in %s", args[1], got, args[2], neg, ts.ReadFile(args[0]))
+	}
+}
+
+// cmdHooks pipes every recorded input of Claude Code into the hook and wants an
+// explicit verdict that matches: "hooks PATTERN".
+func cmdHooks(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: hooks PATTERN")
+	}
+	want, err := regexp.Compile("^(" + args[0] + ")$")
+	ts.Check(err)
+	files, err := filepath.Glob(filepath.Join(ts.Getenv("ROOT"), "integrations/claude-code/testdata/input/*.json"))
+	ts.Check(err)
+	if len(files) < 5 {
+		ts.Fatalf("only %d recorded inputs", len(files))
+	}
+	for _, file := range files {
+		in, err := os.ReadFile(file)
+		ts.Check(err)
+		if !bytes.Contains(in, []byte(`"PreToolUse"`)) {
+			continue // another event's answer has another form
+		}
+		cmd := exec.Command(binary, "hook", "claude-code", "--local", ts.Getenv("LOCAL"))
+		cmd.Stdin, cmd.Env = bytes.NewReader(in), environ(ts)
+		out, err := cmd.Output()
+		if err != nil {
+			ts.Fatalf("%s: %v", file, err)
+		}
+		var said struct {
+			HookSpecificOutput struct{ HookEventName, PermissionDecision, PermissionDecisionReason string }
+		}
+		if err := json.Unmarshal(out, &said); err != nil {
+			ts.Fatalf("%s: the answer is not JSON: %q", file, out)
+		}
+		v := said.HookSpecificOutput
+		if v.HookEventName != "PreToolUse" || !want.MatchString(v.PermissionDecision) || v.PermissionDecisionReason == "" {
+			ts.Fatalf("%s: no explicit verdict that matches %q: %s", file, args[0], out)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,27 @@ func receipt(t *testing.T, m *nats.Msg) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDocumentShowsThisCode keeps the code in docs/links.md what is here.
+func TestDocumentShowsThisCode(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/links.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(doc), "```go\n")[1:]
+	if len(blocks) < 2 {
+		t.Fatalf("the document shows %d pieces of code", len(blocks))
+	}
+	for _, block := range blocks {
+		shown, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(string(code), shown) {
+			t.Errorf("not in main.go:\n%s", shown)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,18 +69,25 @@ func (f answerFlags) answer(id, word string) (protocol.Answer, error) {
 	if f.input == "" {
 		return a, nil
 	}
-	input := []byte(f.input)
-	if f.input[0] == '@' {
+	var err error
+	a.EditedInput, err = objectFlag("--input", f.input)
+	return a, err
+}
+
+// objectFlag reads a flag's value as a JSON object, or the file that '@' names.
+func objectFlag(flag, value string) (jsontext.Value, error) {
+	text := []byte(value)
+	if file, ok := strings.CutPrefix(value, "@"); ok {
 		var err error
-		if input, err = os.ReadFile(f.input[1:]); err != nil {
-			return a, fmt.Errorf("reading the edited input: %w", err)
+		if text, err = os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 	}
-	a.EditedInput = jsontext.Value(input)
-	if !a.EditedInput.IsValid() || a.EditedInput.Kind() != '{' {
-		return a, usagef("--input is no JSON object")
+	object := jsontext.Value(text)
+	if !object.IsValid() || object.Kind() != '{' {
+		return nil, usagef("%s %s: want one JSON object, as '{\"command\":\"git push\"}'", flag, protocol.Safe(value, 80, false))
 	}
-	return a, nil
+	return object, nil
 }
 
 func sendAnswer(ctx context.Context, env *Env, d *desk.Desk, a protocol.Answer, asJSON bool) error {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/local"
@@ -48,7 +47,7 @@ func Ask(env *Env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.tool, "tool", "", "name of the tool, as the rules say it: bash, read, write, edit, mcp, …")
-	f.StringVar(&c.input, "input", "{}", "the tool's input, a JSON object")
+	f.StringVar(&c.input, "input", "{}", "the tool's input, a JSON object; '@FILE' reads it from a file")
 	f.StringVar(&c.cwd, "cwd", "", "folder in which the call would run (default: this one)")
 	f.StringVar(&c.id, "id", "", "id of the ask, a ULID: asking again with it joins or repeats (default: a new one)")
 	f.StringVar(&c.session, "session", "", "id of the agent's session")
@@ -97,9 +96,9 @@ func (c *askCommand) build() (protocol.Ask, error) {
 	case c.id != "" && protocol.CheckAskID(c.id) != nil:
 		return protocol.Ask{}, usagef("--id %q: want a ULID of 26 characters, upper case", c.id)
 	}
-	input := jsontext.Value(c.input)
-	if !input.IsValid() || input.Kind() != '{' {
-		return protocol.Ask{}, usagef("--input %s: want one JSON object, as '{\"command\":\"git push\"}'", protocol.Safe(c.input, 80, false))
+	input, err := objectFlag("--input", c.input)
+	if err != nil {
+		return protocol.Ask{}, err
 	}
 	cwd, err := c.folder()
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/assent-dev/assent/internal/version"
 )
 
 // Exit codes of every command; a command's own stand in its help.
@@ -85,6 +87,7 @@ func newRoot(env *Env, commands []Command) *cobra.Command {
 			"Rules settle most calls at once; what they leave open goes to judges and then to a person.\n" +
 			"Every decision is recorded before the agent hears it.",
 		Example:       "  assent up --policy policy.jsonc      # everything in one process\n  assent install claude-code           # point an agent at it\n  assent pending                       # what waits for a person",
+		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noUnknown,
@@ -109,6 +112,7 @@ func noUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		msg += ", did you mean " + strings.Join(near, " or ") + "?"

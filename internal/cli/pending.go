@@ -5,6 +5,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
@@ -82,13 +84,24 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	return nil
 }
 
-// callLine is a call in one line: the tool and what the rules were asked about.
+// callLine is a call in one line: the tool and what it would do, whole rather
+// than the one piece that a rule left open.
 func callLine(p protocol.Pending, limit int) string {
-	value := string(p.Ask.Tool.Input)
-	if len(p.Asks) > 0 && p.Asks[0].Value != "*" {
-		value = p.Asks[0].Surface + " " + p.Asks[0].Value
+	return protocol.Safe(p.Ask.Tool.Name+": "+mainArgument(p.Ask.Tool.Input), limit, false)
+}
+
+// mainArgument is the one argument that says most of a call, else all of it.
+func mainArgument(input jsontext.Value) string {
+	var args map[string]jsontext.Value
+	if json.Unmarshal(input, &args) == nil {
+		for _, key := range []string{"command", "file_path", "path", "url", "pattern"} {
+			var text string
+			if json.Unmarshal(args[key], &text) == nil && text != "" {
+				return text
+			}
+		}
 	}
-	return protocol.Safe(p.Ask.Tool.Name+": "+value, limit, false)
+	return string(input)
 }
 
 // age is a duration as a person says it.

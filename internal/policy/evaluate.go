@@ -79,7 +79,7 @@ func (e *evaluation) value() string {
 func canary() Entry {
 	return Entry{
 		Surface: ToolCanary, Value: "*", MatchedPattern: "*", Origin: OriginBuiltin,
-		Action: Deny, Reason: canaryReason,
+		Action: Deny, Reason: CanaryReason,
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 // decides. It is denied by a rule of the engine that no policy lifts.
 const ToolCanary = "assent_doctor_canary"
 
-// canaryReason is what the doctor looks for.
-const canaryReason = "This is the doctor's test call. The gate works."
+// CanaryReason is what the doctor looks for: words that only a gate says.
+const CanaryReason = "This is the doctor's test call. The gate works."
 
 // crosscutting returns the plain form of a surface that cuts across all tools,
 // "" for every other.

@@ -181,7 +181,7 @@ func TestCanaryIsDeniedWhateverThePolicySays(t *testing.T) {
 	for _, doc := range []string{`{}`, permission(`{"*":"allow"}`), permission(`{"assent_doctor_canary":"allow"}`), `{"yoloMode":true}`} {
 		s := mustCompile(t, doc)
 		got := s.Rule(on(ToolCanary, nil))
-		if got.Action != Deny || got.Decisive.Origin != OriginBuiltin || got.Decisive.Reason != canaryReason {
+		if got.Action != Deny || got.Decisive.Origin != OriginBuiltin || got.Decisive.Reason != CanaryReason {
 			t.Errorf("%s: %+v", doc, got.Decisive)
 		}
 		if c := s.Check(Query{Tool: ToolCanary}); c.State != Deny {

@@ -19,8 +19,6 @@ const (
 	acceptTime = 500 * time.Millisecond
 	// maxCause bounds what a failure's cause may add to an ask's trail, in bytes.
 	maxCause = 300
-	// maxRequest bounds a link request: an ask, and what the rules said of it.
-	maxRequest = 4 * protocol.DefaultMaxBytes
 )
 
 // receive takes one request up. It runs for one message at a time, so it never
@@ -85,7 +83,7 @@ func (s *server) handle(m *nats.Msg, free func()) {
 }
 
 func (s *server) read(data []byte) (protocol.LinkRequest, error) {
-	r, err := protocol.Read[protocol.LinkRequest](data, protocol.MaxBytes(maxRequest))
+	r, err := protocol.Read[protocol.LinkRequest](data)
 	if err != nil {
 		return r, err
 	}

@@ -166,7 +166,8 @@ func serveOn(t testing.TB, nc *nats.Conn, l link.Link, opts ...link.Option) *wor
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	opts = append([]link.Option{link.Logger(slog.New(slog.DiscardHandler)), link.Version("1.2.3")}, opts...)
+	ready := make(chan struct{})
+	opts = append([]link.Option{link.Logger(slog.New(slog.DiscardHandler)), link.Version("1.2.3"), link.Ready(func() { close(ready) })}, opts...)
 	go func() { done <- link.Serve(ctx, nc, name, l, opts...) }()
 	wait := sync.OnceValue(func() error { return <-done })
 	w := &worker{stop: func() error { cancel(); return wait() }, wait: wait}
@@ -175,19 +176,12 @@ func serveOn(t testing.TB, nc *nats.Conn, l link.Link, opts ...link.Option) *wor
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	awaitRunning(t, nc)
+	select {
+	case <-ready:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the link is not ready")
+	}
 	return w
-}
-
-// awaitRunning waits until the link has announced itself on nc.
-func awaitRunning(t testing.TB, nc *nats.Conn) {
-	t.Helper()
-	nodetest.CheckFor(t, 5*time.Second, 2*time.Millisecond, func() error {
-		if nc.NumSubscriptions() < 10 { // the link and micro's nine
-			return errors.New("the link is not announced")
-		}
-		return nc.FlushTimeout(time.Second)
-	})
 }
 
 // running is the metadata of the links that the operator sees.

@@ -7,7 +7,7 @@
 // says why, so that no answer is never a yes. What a link may allow at all is
 // the operator's envelope, and the gate's to enforce: a link cannot widen it.
 //
-// Start at Link and Serve. The package imports only pkg/protocol and nats.go.
+// Start at Link and Serve. Of Assent the package imports pkg/protocol alone.
 package link
 
 import (

@@ -30,6 +30,7 @@ type config struct {
 	concurrency int
 	grace       time.Duration
 	log         *slog.Logger
+	ready       func()
 }
 
 // Node is the node whose gates may ask; DefaultNode without it.
@@ -50,8 +51,11 @@ func Grace(d time.Duration) Option { return func(c *config) { c.grace = d } }
 // Logger takes what went wrong; slog.Default without it.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
+// Ready is called once, when the link takes asks and has announced itself.
+func Ready(f func()) Option { return func(c *config) { c.ready = f } }
+
 func newConfig(opts []Option) (config, error) {
-	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, log: slog.Default()}
+	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, log: slog.Default(), ready: func() {}}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -62,8 +66,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("%w: concurrency is %d, want at least 1", ErrName, c.concurrency)
 	case c.grace <= 0:
 		return c, fmt.Errorf("%w: grace is %s, want more than nothing", ErrName, c.grace)
-	case c.log == nil:
-		return c, fmt.Errorf("%w: no logger", ErrName)
+	case c.log == nil || c.ready == nil:
+		return c, fmt.Errorf("%w: no logger, or nobody to tell", ErrName)
 	}
 	return c, nil
 }

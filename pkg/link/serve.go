@@ -45,6 +45,7 @@ func Serve(ctx context.Context, nc *nats.Conn, name string, l Link, opts ...Opti
 	if err := s.start(ctx); err != nil {
 		return errors.Join(fmt.Errorf("link %s: %w", name, err), s.stop())
 	}
+	s.ready()
 	select {
 	case <-ctx.Done():
 	case <-s.closed:
@@ -122,20 +123,27 @@ func (s *server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: announcing the link: %w", ErrName, err)
 	}
-	return nil
+	return s.flush(ctx)
 }
 
 // permitted waits for the server's word on the subscription: a refusal comes
 // asynchronously, and a link that is never asked must not look like one that is.
 func (s *server) permitted(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if err := s.nc.FlushWithContext(ctx); err != nil {
-		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+	if err := s.flush(ctx); err != nil {
+		return err
 	}
 	err := s.nc.LastError()
 	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+s.subject+`"`) {
 		return fmt.Errorf("%w: issue it for this link: %w", ErrForbidden, err)
+	}
+	return nil
+}
+
+func (s *server) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
 	}
 	return nil
 }

@@ -119,9 +119,14 @@ func TestDeadline(t *testing.T) {
 	}
 	deaf := g.request(200 * time.Millisecond)
 	deaf.Ask.AgentName = "deaf"
-	if v := g.mustAsk(deaf); v.Verdict != protocol.ChoiceDefer || v.Failure != "timeout" {
-		t.Errorf("a link that does not heed its context: %+v", v)
-	}
+	nodetest.CheckFor(t, 5*time.Second, time.Millisecond, func() error {
+		// The one before may need a moment to return.
+		deaf.Deadline = time.Now().Add(200 * time.Millisecond)
+		if v := g.mustAsk(deaf); v.Verdict != protocol.ChoiceDefer || v.Failure != "timeout" {
+			return fmt.Errorf("a link that does not heed its context: %+v", v)
+		}
+		return nil
+	})
 	if v := g.mustAsk(g.request(5 * time.Second)); v.Failure != "busy" {
 		t.Errorf("while a link is still at work its slot is taken: %+v", v)
 	}
@@ -222,14 +227,11 @@ func TestRequestsThatAreNone(t *testing.T) {
 		{"capabilities of another node", swap("assent.v1.main.log", "assent.v1.evil.log"), "invalid"},
 		{"a capability that is none", swap("assent.v1.main.query", "assent.v1.main.decision"), "invalid"},
 		{"nothing open", swap(`"asks":[{`, `"asks":[],"x":[{`), "invalid"},
-		{"too large", swap("git push", strings.Repeat("g", 4*protocol.DefaultMaxBytes)), "too_large"},
+		{"too large", swap(`"v":1`, `"v":1,"x":"`+strings.Repeat("x", protocol.CarrierMaxBytes-len(good))+`"`), "too_large"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			m, err := g.nc.Request(g.subject(), []byte(row.data), 5*time.Second)
-			if errors.Is(err, nats.ErrMaxPayload) {
-				t.Skip("the server takes no message of this size")
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,82 +280,6 @@ func TestOverTheBoundIsBusy(t *testing.T) {
 			t.Errorf("within the bound: %+v", v)
 		}
 	}
-}
-
-func TestDrainLosesNone(t *testing.T) {
-	t.Parallel()
-	n := nodetest.Start(t)
-	g := newGate(t, n)
-	const asks = 40
-	begun := make(chan struct{}, asks)
-	w := serve(t, n, func(ctx context.Context, _ link.Request) (protocol.Verdict, error) {
-		begun <- struct{}{}
-		select {
-		case <-time.After(150 * time.Millisecond): // work, under way when the link is told to leave
-			return link.Deny("no"), nil
-		case <-ctx.Done():
-			return link.Defer(""), ctx.Err()
-		}
-	}, link.Concurrency(asks))
-	type result struct {
-		v   protocol.Verdict
-		err error
-	}
-	results := make(chan result, asks)
-	for range asks {
-		go func() { v, err := g.ask(g.request(5 * time.Second)); results <- result{v, err} }()
-	}
-	<-begun
-	if err := w.stop(); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-	answered, never := 0, 0
-	for range asks {
-		switch r := <-results; {
-		case r.err == nil && r.v.Verdict == protocol.ChoiceDeny:
-			answered++
-		case errors.Is(r.err, nats.ErrNoResponders):
-			never++ // came after the link had left: the gate knows at once
-		default:
-			t.Errorf("lost: %+v, %v", r.v, r.err)
-		}
-	}
-	if answered == 0 || answered+never != asks {
-		t.Errorf("%d answered, %d came too late, of %d", answered, never, asks)
-	}
-	if _, err := g.ask(g.request(time.Second)); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("after it left: %v", err)
-	}
-	if m := running(t, n); len(m) != 0 {
-		t.Errorf("after it left it is still announced: %v", m)
-	}
-}
-
-func TestGraceEndsTheWork(t *testing.T) {
-	t.Parallel()
-	n := nodetest.Start(t)
-	g := newGate(t, n)
-	begun, release := make(chan struct{}), make(chan struct{})
-	w := serve(t, n, func(ctx context.Context, r link.Request) (protocol.Verdict, error) {
-		close(begun)
-		if r.Ask.AgentName == "deaf" {
-			<-release
-		}
-		<-ctx.Done()
-		return link.Allow(""), nil
-	}, link.Grace(50*time.Millisecond))
-	verdict := make(chan protocol.Verdict, 1)
-	r := g.request(time.Minute)
-	r.Ask.AgentName = "deaf"
-	go func() { v, _ := g.ask(r); verdict <- v }()
-	<-begun
-	if err := w.stop(); !errors.Is(err, link.ErrStuck) {
-		t.Errorf("Serve with a link that does not return: %v", err)
-	}
-	if v := <-verdict; v.Verdict != protocol.ChoiceDefer || v.Failure != "timeout" {
-		t.Errorf("its gate hears %+v", v)
-	}
-	close(release)
 }
 
 func TestTwoWorkersShareTheAsks(t *testing.T) {
@@ -432,16 +358,5 @@ func TestWhatCannotBeServed(t *testing.T) {
 				t.Errorf("Serve: %v, want %v", err, row.want)
 			}
 		})
-	}
-}
-
-func TestConnectionThatCloses(t *testing.T) {
-	t.Parallel()
-	n := nodetest.Start(t)
-	nc := n.Connect(t, protocol.RoleJudge, "j1")
-	w := serveOn(t, nc, always(link.Defer("")))
-	nc.Close()
-	if err := w.wait(); !errors.Is(err, link.ErrClosed) {
-		t.Errorf("Serve: %v", err)
 	}
 }

@@ -72,10 +72,6 @@ func keep(ctx context.Context, nc *nats.Conn, cfg Config, log Log, stats *stats)
 	if err != nil {
 		return err
 	}
-	leave, err := announce(nc, cfg, stats)
-	if err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ready := readyAfter(len(Streams), func() {
@@ -96,7 +92,7 @@ func keep(ctx context.Context, nc *nats.Conn, cfg Config, log Log, stats *stats)
 	}
 	wg.Wait()
 	flush(nc, cfg.Logger)
-	leave()
+	stats.report(cfg.Logger)
 	if err := context.Cause(ctx); errors.Is(err, errClosed) {
 		return err
 	}

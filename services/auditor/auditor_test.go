@@ -86,7 +86,7 @@ func TestRunAfterACrash(t *testing.T) {
 			stats := w.run(t, nil)
 			w.waitDone(t, 15, 15)
 			wantOnce(t, w.dir, 15)
-			if s := stats.of(protocol.StreamDecisions).s; s.Again != 10 || s.Written != 5 {
+			if s := stats.all()[0]; s.Again != 10 || s.Written != 5 {
 				t.Errorf("written %d, known already %d; want 5 and 10", s.Written, s.Again)
 			}
 		})
@@ -102,7 +102,6 @@ func TestRunWhileTheDiskIsFull(t *testing.T) {
 	full.Store(true)
 	stats := w.run(t, &full)
 	w.publish(t, 3)
-	st := stats.of(protocol.StreamDecisions)
 	nodetest.CheckFor(t, 20*time.Second, 20*time.Millisecond, func() error {
 		if s := stats.all()[0]; s.WriteFailures < 2 || s.Lag != 3 || !strings.Contains(s.Trouble, "no space") {
 			return fmt.Errorf("statistics %+v, want two failures and a lag of 3", s)
@@ -110,10 +109,15 @@ func TestRunWhileTheDiskIsFull(t *testing.T) {
 		return nil
 	})
 	w.wantUnacked(t, 3)
+	for _, nc := range []*nats.Conn{w.operator, w.auditor} {
+		if lag, err := Lag(t.Context(), nc); err != nil || lag[protocol.StreamDecisions] != 3 || len(lag) != 2 {
+			t.Errorf("Lag: %v, %v; want 3 decisions", lag, err)
+		}
+	}
 	full.Store(false)
 	w.waitDone(t, 3, 3)
 	wantOnce(t, w.dir, 3)
-	if s := st.s; s.Trouble != "" {
+	if s := stats.all()[0]; s.Trouble != "" {
 		t.Errorf("trouble %q is still told", s.Trouble)
 	}
 }
@@ -138,10 +142,13 @@ func TestRunFinishesItsBatch(t *testing.T) {
 			lines++
 		}
 	}
-	info := w.consumer(t, protocol.StreamDecisions)
-	if acked := int(info.AckFloor.Stream); acked != lines {
-		t.Errorf("%d records are written and %d acknowledged", lines, acked)
-	}
+	// The server takes acknowledgements in after they have arrived.
+	nodetest.CheckFor(t, 10*time.Second, 10*time.Millisecond, func() error {
+		if acked := int(w.consumer(t, protocol.StreamDecisions).AckFloor.Stream); acked != lines {
+			return fmt.Errorf("%d records are written and %d acknowledged", lines, acked)
+		}
+		return nil
+	})
 }
 
 // TestRunSurvivesItsServer: the auditor goes on when its server comes back.

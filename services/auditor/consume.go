@@ -195,7 +195,7 @@ func (c *consumer) measure(ctx context.Context, cons jetstream.Consumer) error {
 	if err != nil {
 		return fmt.Errorf("asking for the lag: %w", err)
 	}
-	c.stats.lag(info.NumPending + uint64(max(0, info.NumAckPending)))
+	c.stats.lag(behind(info))
 	return nil
 }
 

@@ -198,13 +198,15 @@ func TestWhateverIsNoVerdictInTimeDefers(t *testing.T) {
 		serve func(linkCall)
 		trail string
 	}{
-		"junk":                       {func(c linkCall) { c.reply("yes!") }, "defer/malformed"},
-		"an empty body":              {func(c linkCall) { c.reply("") }, "defer/malformed"},
-		"another ask's id":           {func(c linkCall) { c.reply(`{"v":1,"ask":"` + other + `","verdict":"allow"}`) }, "defer/malformed"},
-		"no id":                      {func(c linkCall) { c.reply(`{"v":1,"verdict":"allow"}`) }, "defer/malformed"},
-		"a word no link has":         {func(c linkCall) { c.verdict("permit", "", "") }, "defer/malformed"},
-		"a word in capitals":         {func(c linkCall) { c.verdict("ALLOW", "", "") }, "defer/malformed"},
-		"a terminal's words":         {func(c linkCall) { c.reply(`{"v":1,"ask":"` + c.Ask.ID + `","verdict":"","outcome":"allowed_by_human"}`) }, "defer/malformed"},
+		"junk":               {func(c linkCall) { c.reply("yes!") }, "defer/malformed"},
+		"an empty body":      {func(c linkCall) { c.reply("") }, "defer/malformed"},
+		"another ask's id":   {func(c linkCall) { c.reply(`{"v":1,"ask":"` + other + `","verdict":"allow"}`) }, "defer/malformed"},
+		"no id":              {func(c linkCall) { c.reply(`{"v":1,"verdict":"allow"}`) }, "defer/malformed"},
+		"a word no link has": {func(c linkCall) { c.verdict("permit", "", "") }, "defer/malformed"},
+		"a word in capitals": {func(c linkCall) { c.verdict("ALLOW", "", "") }, "defer/malformed"},
+		"a terminal's words": {func(c linkCall) {
+			c.reply(`{"v":1,"ask":"` + c.Ask.ID + `","verdict":"","outcome":"allowed_by_human"}`)
+		}, "defer/malformed"},
 		"another version":            {func(c linkCall) { c.reply(`{"v":2,"ask":"` + c.Ask.ID + `","verdict":"allow"}`) }, "defer/malformed"},
 		"both words":                 {func(c linkCall) { c.reply(`{"v":1,"ask":"` + c.Ask.ID + `","verdict":"deny","verdict":"allow"}`) }, "defer/malformed"},
 		"a deny without a reason":    {func(c linkCall) { c.verdict("deny", "", "") }, "defer/malformed"},

@@ -114,7 +114,7 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) error {
 	}
 	g.mirror.put(item)
 	h := g.keep(item)
-	g.review.resolved(ctx, item.Pending, g.links.running())
+	g.review.resolved(ctx, item.Pending, g.links.resolve(ctx, item.Chain))
 	g.run(h)
 	return nil
 }

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,10 +13,12 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// How often the gate looks which links run, and how long it listens each time.
+// How often the gate looks which links run, how long it listens each time, and
+// how long an ask waits for a link that was not seen before.
 const (
 	discoveryPeriod = time.Second
 	discoveryListen = 250 * time.Millisecond
+	resolveListen   = 100 * time.Millisecond
 	maxDiscovered   = 4096
 )
 
@@ -25,8 +28,9 @@ type links struct {
 	nc   *nats.Conn
 	node string
 
-	mu    sync.Mutex
-	names []string
+	mu     sync.Mutex
+	names  []string
+	looked time.Time
 }
 
 // running are the names of the links last seen.
@@ -41,7 +45,7 @@ func (l *links) discover(ctx context.Context) {
 	tick := time.NewTicker(discoveryPeriod)
 	defer tick.Stop()
 	for {
-		l.look(ctx)
+		l.look(ctx, discoveryListen, nil)
 		select {
 		case <-ctx.Done():
 			return
@@ -50,8 +54,26 @@ func (l *links) discover(ctx context.Context) {
 	}
 }
 
-// look asks once and takes what answers within discoveryListen.
-func (l *links) look(ctx context.Context) {
+// resolve returns which links run, and looks anew first when one of chain has
+// not been seen: a link that has just started is in the record of the next ask.
+// One that stays away costs the asks of a second no more than one such look.
+func (l *links) resolve(ctx context.Context, chain []string) []string {
+	l.mu.Lock()
+	stale := missing(chain, l.names) && time.Since(l.looked) > resolveListen
+	l.mu.Unlock()
+	if stale {
+		l.look(ctx, resolveListen, chain)
+	}
+	return l.running()
+}
+
+func missing(chain, names []string) bool {
+	return slices.ContainsFunc(chain, func(link string) bool { return !slices.Contains(names, link) })
+}
+
+// look asks once and takes what answers within listen, or until all of enough
+// have answered.
+func (l *links) look(ctx context.Context, listen time.Duration, enough []string) {
 	subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
 	if err != nil {
 		return
@@ -65,27 +87,34 @@ func (l *links) look(ctx context.Context) {
 	if l.nc.PublishRequest(subject, inbox, []byte("{}")) != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, discoveryListen)
+	ctx, cancel := context.WithTimeout(ctx, listen)
 	defer cancel()
-	seen := map[string]bool{}
+	var names []string
 	for range maxDiscovered {
 		msg, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
 			break // the time is over, or nobody is there
 		}
-		var info micro.Info
-		if json.Unmarshal(msg.Data, &info) != nil || info.Name != protocol.ServiceLink || info.Metadata["node"] != l.node {
-			continue
+		if link := l.linkOf(msg.Data); link != "" && !slices.Contains(names, link) {
+			names = append(names, link)
 		}
-		if link := info.Metadata["link"]; protocol.ValidToken(link) {
-			seen[link] = true
+		if enough != nil && !missing(enough, names) {
+			break
 		}
-	}
-	names := make([]string, 0, len(seen))
-	for n := range seen {
-		names = append(names, n)
 	}
 	l.mu.Lock()
-	l.names = names
+	l.names, l.looked = names, time.Now()
 	l.mu.Unlock()
+}
+
+// linkOf is the name of the link of this node that answers with data, or "".
+func (l *links) linkOf(data []byte) string {
+	var info micro.Info
+	if json.Unmarshal(data, &info) != nil || info.Name != protocol.ServiceLink || info.Metadata["node"] != l.node {
+		return ""
+	}
+	if link := info.Metadata["link"]; protocol.ValidToken(link) {
+		return link
+	}
+	return ""
 }

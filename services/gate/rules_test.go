@@ -204,14 +204,22 @@ func TestWhatIsNoAskIsDenied(t *testing.T) {
 		id   string
 		body func(id string) []byte
 	}{
-		"a wrong type":         {protocol.NewAskID(), func(id string) []byte { return fmt.Appendf(nil, `{"v":1,"id":%q,"agent":["ci"]}`, id) }},
-		"a duplicate key":      {protocol.NewAskID(), func(id string) []byte { return append(withID(id, good)[:len(good)-1], `,"agent":"ci"}`...) }},
-		"an unknown source":    {protocol.NewAskID(), func(id string) []byte { return []byte(strings.Replace(string(withID(id, good)), "tool_call", "dream", 1)) }},
-		"invalid UTF-8":        {protocol.NewAskID(), func(id string) []byte { return []byte(strings.Replace(string(withID(id, good)), "linux", "li\xffux", 1)) }},
-		"another's name in it": {protocol.NewAskID(), func(id string) []byte { return []byte(strings.Replace(string(withID(id, good)), `"agent":"ci"`, `"agent":"other"`, 1)) }},
-		"an id of last week":   {idAt(time.Now().Add(-7 * 24 * time.Hour)), func(id string) []byte { return withID(id, good) }},
-		"an id of next week":   {idAt(time.Now().Add(7 * 24 * time.Hour)), func(id string) []byte { return withID(id, good) }},
-		"no input":             {protocol.NewAskID(), func(id string) []byte { return []byte(strings.Replace(string(withID(id, good)), `{"command":"git status"}`, `7`, 1)) }},
+		"a wrong type":    {protocol.NewAskID(), func(id string) []byte { return fmt.Appendf(nil, `{"v":1,"id":%q,"agent":["ci"]}`, id) }},
+		"a duplicate key": {protocol.NewAskID(), func(id string) []byte { return append(withID(id, good)[:len(good)-1], `,"agent":"ci"}`...) }},
+		"an unknown source": {protocol.NewAskID(), func(id string) []byte {
+			return []byte(strings.Replace(string(withID(id, good)), "tool_call", "dream", 1))
+		}},
+		"invalid UTF-8": {protocol.NewAskID(), func(id string) []byte {
+			return []byte(strings.Replace(string(withID(id, good)), "linux", "li\xffux", 1))
+		}},
+		"another's name in it": {protocol.NewAskID(), func(id string) []byte {
+			return []byte(strings.Replace(string(withID(id, good)), `"agent":"ci"`, `"agent":"other"`, 1))
+		}},
+		"an id of last week": {idAt(time.Now().Add(-7 * 24 * time.Hour)), func(id string) []byte { return withID(id, good) }},
+		"an id of next week": {idAt(time.Now().Add(7 * 24 * time.Hour)), func(id string) []byte { return withID(id, good) }},
+		"no input": {protocol.NewAskID(), func(id string) []byte {
+			return []byte(strings.Replace(string(withID(id, good)), `{"command":"git status"}`, `7`, 1))
+		}},
 	}
 	for name, row := range decided {
 		t.Run(name+" is recorded as invalid", func(t *testing.T) {

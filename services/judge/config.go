@@ -21,9 +21,9 @@ import (
 
 // Defaults and bounds of a link's settings.
 const (
-	DefaultTimeoutMS = 5000
-	DefaultKeyEnv    = "ANTHROPIC_API_KEY"
-	ProviderAnthrop  = "anthropic"
+	DefaultTimeoutMS  = 5000
+	DefaultKeyEnv     = "ANTHROPIC_API_KEY"
+	ProviderAnthropic = "anthropic"
 
 	maxTimeoutMS    = 600_000
 	maxConcurrency  = 1024
@@ -145,12 +145,12 @@ func (c LinkConfig) checkKind() error {
 
 func (c LinkConfig) checkProvider() error {
 	switch {
-	case c.Provider == ProviderAnthrop:
+	case c.Provider == ProviderAnthropic:
 		return nil
 	case slices.Contains(laterProviders, c.Provider):
-		return fmt.Errorf("provider %q is not spoken by this version, which speaks %q only", c.Provider, ProviderAnthrop)
+		return fmt.Errorf("provider %q is not spoken by this version, which speaks %q only", c.Provider, ProviderAnthropic)
 	default:
-		return fmt.Errorf("unknown provider %s: want %q", shown(c.Provider), ProviderAnthrop)
+		return fmt.Errorf("unknown provider %s: want %q", shown(c.Provider), ProviderAnthropic)
 	}
 }
 

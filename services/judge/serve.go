@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
@@ -21,7 +22,8 @@ import (
 	"github.com/assent-dev/assent/services/judge/typopath"
 )
 
-// Deps is what the service works with. All but Log and Version are required.
+// Deps is what the service works with. All but Log, Version and Ready are
+// required.
 type Deps struct {
 	// NC is a connection with a judge's credential, issued for the file's links.
 	// The service does not close it.
@@ -34,6 +36,8 @@ type Deps struct {
 	Log *slog.Logger
 	// Version is the links' version, as semantic versioning writes it.
 	Version string
+	// Ready is called once, when every link takes asks; optional.
+	Ready func()
 }
 
 // Judge serves the links of one file. Use New.
@@ -56,6 +60,9 @@ func New(d Deps) (*Judge, error) {
 	}
 	if d.Log == nil {
 		d.Log = slog.Default()
+	}
+	if d.Ready == nil {
+		d.Ready = func() {}
 	}
 	if d.Version == "" {
 		d.Version = link.DefaultVersion
@@ -80,10 +87,16 @@ func New(d Deps) (*Judge, error) {
 // serves half of its file looks well and is not.
 func (j *Judge) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	var ready atomic.Int64
 	for _, l := range j.links {
 		group.Go(func() error {
 			return link.Serve(ctx, j.deps.NC, l.name, l.judge,
-				link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log))
+				link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log),
+				link.Ready(func() {
+					if ready.Add(1) == int64(len(j.links)) {
+						j.deps.Ready()
+					}
+				}))
 		})
 	}
 	if err := group.Wait(); err != nil {

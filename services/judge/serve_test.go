@@ -119,12 +119,14 @@ func fileFor(t *testing.T, url, more string) File {
 	return f
 }
 
-// run serves f until the test is over and waits until its links answer.
+// run serves f until the test is over, and waits until its links are ready.
 func run(t *testing.T, g *gate, f File, env map[string]string) {
 	t.Helper()
+	ready := make(chan struct{})
 	j, err := New(Deps{
 		NC: g.n.Connect(t, protocol.RoleJudge, "j1"), Node: g.n.Name(), File: f, Log: slog.New(slog.DiscardHandler),
-		Env: func(k string) (string, bool) { v, ok := env[k]; return v, ok },
+		Env:   func(k string) (string, bool) { v, ok := env[k]; return v, ok },
+		Ready: func() { close(ready) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -138,11 +140,10 @@ func run(t *testing.T, g *gate, f File, env map[string]string) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	for _, name := range f.Names() {
-		nodetest.CheckFor(t, 5*time.Second, 2*time.Millisecond, func() error {
-			_, err := g.ask(name, "/no/typo")
-			return err
-		})
+	select {
+	case <-ready:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the links are not ready")
 	}
 }
 

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/gate"
+	"github.com/assent-dev/assent/services/terminal"
+)
+
+// fullAt is when a bounded stream is worth a warning, in percent.
+const fullAt = 80
+
+// behindAt is how many records an auditor may lag before it is worth a warning.
+const behindAt = 1000
+
+// checkStreams looks at the record's streams and the auditor's place in them.
+func (d *doctor) checkStreams(ctx context.Context) {
+	js, err := jetstream.New(d.operator)
+	if err != nil {
+		d.fail("record", "", "opening JetStream: %v", err)
+		return
+	}
+	for _, name := range []string{protocol.StreamDecisions, protocol.StreamReview} {
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			d.fail("record", "run `assent node prepare`", "stream %s: %v", name, err)
+			continue
+		}
+		info := s.CachedInfo()
+		if most := info.Config.MaxBytes; most > 0 && info.State.Bytes*100 > uint64(most)*fullAt {
+			d.warn("record", "make it larger (`assent node prepare --max-decisions BYTES`): when the decision stream is full, nothing is allowed", "stream %s is %d %% full", name, info.State.Bytes*100/uint64(most))
+			continue
+		}
+		d.ok("record", "%s holds %d records", name, info.State.Msgs)
+		d.checkAuditor(ctx, s)
+	}
+}
+
+func (d *doctor) checkAuditor(ctx context.Context, s jetstream.Stream) {
+	name := s.CachedInfo().Config.Name
+	c, err := s.Consumer(ctx, node.AuditorDurable)
+	if err != nil {
+		d.fail("auditor", "run `assent node prepare`", "the auditor's place in %s is missing: %v", name, err)
+		return
+	}
+	info := c.CachedInfo()
+	switch behind := info.NumPending + uint64(info.NumAckPending); {
+	case info.NumWaiting == 0:
+		d.warn("auditor", "start `assent auditor`: the record is in the stream, but nobody copies it", "no auditor reads %s", name)
+	case behind > behindAt:
+		d.warn("auditor", "look at the auditor's log", "the auditor is %d records of %s behind", behind, name)
+	}
+}
+
+// checkPolicy looks at the stored policy.
+func (d *doctor) checkPolicy(ctx context.Context) {
+	kv, err := policyBucket(ctx, d.operator)
+	if err != nil {
+		d.fail("policy", "run `assent node prepare`", "%v", err)
+		return
+	}
+	stored, err := storedPolicy(ctx, kv)
+	switch {
+	case err != nil:
+		d.fail("policy", "", "%v", err)
+		return
+	case stored.revision == 0:
+		d.warn("policy", "assent policy push FILE", "no policy is stored: everything asks")
+		return
+	}
+	s, err := policy.Compile(policy.LayerFleet, stored.doc)
+	if err != nil {
+		d.fail("policy", "mend it and push it again: until then every allow is clamped to ask", "the stored policy (revision %d) is broken: %v", stored.revision, err)
+		return
+	}
+	if s.Yolo() {
+		d.warn("policy", "take yoloMode out unless that is what you want", "revision %d has yoloMode on: what the rules would ask is allowed", stored.revision)
+		return
+	}
+	d.ok("policy", "revision %d, terminal %s", stored.revision, s.Terminal().Kind)
+}
+
+// checkServices asks which services answer.
+func (d *doctor) checkServices(ctx context.Context) {
+	for _, want := range []struct{ name, what, remedy string }{
+		{gate.ServiceName, "gate", "start `assent gate` (or `assent up`): without one every call is denied"},
+		{terminal.ServiceName, "terminal", "start `assent terminal` (or `assent up`): without one every open ask is denied"},
+	} {
+		n, err := d.countServices(ctx, want.name)
+		switch {
+		case err != nil:
+			d.fail(want.what, "", "%v", err)
+		case n == 0:
+			d.fail(want.what, want.remedy, "no %s answers on node %s", want.what, d.node)
+		default:
+			d.ok(want.what, "%d running", n)
+		}
+	}
+}
+
+// countServices counts the services of that name on this node.
+func (d *doctor) countServices(ctx context.Context, name string) (int, error) {
+	subject, err := micro.ControlSubject(micro.InfoVerb, name, "")
+	if err != nil {
+		return 0, fmt.Errorf("asking for services: %w", err)
+	}
+	inbox := d.operator.NewInbox()
+	sub, err := d.operator.SubscribeSync(inbox)
+	if err != nil {
+		return 0, fmt.Errorf("asking for services: %w", err)
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // the connection closes next
+	if err := d.operator.PublishRequest(subject, inbox, nil); err != nil {
+		return 0, fmt.Errorf("asking for services: %w", err)
+	}
+	n := 0
+	for range linksMost {
+		msg, err := nextReply(ctx, sub)
+		if err != nil {
+			break // the time is over, or nobody is there
+		}
+		var info micro.Info
+		if json.Unmarshal(msg.Data, &info) == nil && info.Name == name && info.Metadata["node"] == d.node {
+			n++
+		}
+	}
+	return n, ctx.Err()
+}
+
+// checkLinks holds the chain against what runs.
+func (d *doctor) checkLinks(ctx context.Context) {
+	chain, err := namedLinks(ctx, d.operator)
+	if err != nil {
+		return // the policy's own check has said it
+	}
+	running, err := runningLinks(ctx, d.operator, d.node)
+	if err != nil {
+		d.fail("chain", "", "%v", err)
+		return
+	}
+	fits := true
+	for _, row := range compareLinks(chain, running) {
+		if row.Problem != "" {
+			fits = false
+			d.warn("chain", "see `assent links`", "link %s %s", row.Name, problemTexts[row.Problem])
+		}
+	}
+	if fits {
+		d.ok("chain", "%d links named, all of them running", len(chain))
+	}
+}
+
+// checkGate proves the gate: a call that a built-in rule denies must come back
+// denied by that rule, and be on the record.
+func (d *doctor) checkGate(ctx context.Context) {
+	p, err := d.target.resolve(d.env, protocol.RoleAgent)
+	if err != nil {
+		d.warn("gate", "name an agent's credentials to have the gate proven", "not proven by a call: %v", err)
+		return
+	}
+	a, err := dialAgent(ctx, p, "doctor")
+	if err != nil {
+		d.fail("gate", "", "%v", err)
+		return
+	}
+	defer a.close()
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	decision, err := a.ask(ctx, protocol.Ask{
+		ID: protocol.NewAskID(), Source: protocol.SourceToolCall, Cwd: "/", Home: "/",
+		Tool: protocol.Tool{Name: policy.ToolCanary, Input: jsontext.Value("{}")},
+	})
+	switch {
+	case err != nil:
+		d.fail("gate", "", "the gate does not decide: %v", err)
+	case decision.Allowed() || decision.Outcome != protocol.DeniedByRule || decision.Origin != policy.OriginBuiltin:
+		d.fail("gate", "this is no gate of Assent, or one with a fault: do not use it", "a call that must be denied came back as %s (%s)", decision.Result, decision.Outcome)
+	default:
+		d.ok("gate", "a call that must be denied was denied: ask %s", decision.Ask)
+		d.checkRecorded(ctx, decision.Ask)
+	}
+}
+
+// checkRecorded looks the canary's decision up in the stream, as an auditor.
+func (d *doctor) checkRecorded(ctx context.Context, id string) {
+	p, err := d.target.resolve(d.env, protocol.RoleAuditor)
+	if err != nil {
+		d.warn("record", "name an auditor's credentials to have it proven", "not proven: %v", err)
+		return
+	}
+	nc, err := bus.Connect(ctx, bus.Config{URL: p.NATS, Creds: p.Creds, Role: protocol.RoleAuditor, Logger: quietLog()})
+	if err != nil {
+		d.fail("record", "", "%v", err)
+		return
+	}
+	defer nc.Close()
+	subjects, err := protocol.NewSubjects(d.node)
+	if err != nil {
+		d.fail("record", "", "%v", err)
+		return
+	}
+	of, err := subjects.DecisionOf(id)
+	if err != nil {
+		d.fail("record", "", "%v", err)
+		return
+	}
+	for m, err := range bus.ReadStream(ctx, nc, protocol.StreamDecisions, 1, of) {
+		if err != nil {
+			d.fail("record", "", "reading the record: %v", err)
+			return
+		}
+		if strings.Contains(m.Subject, id) {
+			d.ok("record", "that denial is on the record, at %d", m.Seq)
+			return
+		}
+	}
+	d.fail("record", "do not use this node: it answers without recording", "the gate denied ask %s without recording it", id)
+}
