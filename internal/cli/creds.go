@@ -85,7 +85,7 @@ type issueFlags struct {
 	role, name, out string
 	links           []string
 	expires         time.Duration
-	again           bool
+	again, ensure   bool
 }
 
 func credsIssue(env *Env) *cobra.Command {
@@ -109,6 +109,7 @@ An agent's name is who it is in every record; a judge is bound to its links.`,
 	fl.StringVar(&f.out, "out", "", "file to write, must not exist")
 	fl.StringSliceVar(&f.links, "link", nil, "link that a judge may serve, may be repeated; '*' is every link (default: the judge's name)")
 	fl.DurationVar(&f.expires, "expires", 0, "how long the server takes them, as 720h (default: until revoked)")
+	fl.BoolVar(&f.ensure, "ensure", false, "keep the file if it holds live ones with this role, name and links")
 	fl.BoolVar(&f.again, "again", false, "issue although live ones with this role and name exist")
 	for _, name := range []string{"role", "name", "out"} {
 		cmd.MarkFlagRequired(name) //nolint:errcheck // the flags are those above
@@ -134,6 +135,13 @@ func issueCreds(env *Env, f issueFlags) error {
 	a, err := f.authority.open(env)
 	if err != nil {
 		return err
+	}
+	if f.ensure {
+		if err := a.Ensure(f.out, role, f.name, opts); err != nil {
+			return fmt.Errorf("issuing credentials: %w", err)
+		}
+		fmt.Fprintf(env.Stdout, "%s: credentials of %s %s on node %s\n", f.out, role, f.name, a.Node())
+		return nil
 	}
 	// The file is there before the credentials are: none are issued that nobody
 	// can have.

@@ -30,11 +30,10 @@ func readJudges(path string) (*judgesFile, error) {
 
 func judgeService(node string, j *judgesFile, log *slog.Logger) service {
 	return service{name: "judge", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
-		s, err := judge.New(judge.Deps{NC: nc, Node: node, File: j.file, Env: os.LookupEnv, Log: log, Version: version.Version})
+		s, err := judge.New(judge.Deps{NC: nc, Node: node, File: j.file, Env: os.LookupEnv, Log: log, Version: version.Version, Ready: ready})
 		if err != nil {
 			return err
 		}
-		ready()
 		return s.Run(ctx)
 	}}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -75,7 +74,7 @@ func runLinks(ctx context.Context, env *Env, t target, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := (&logging{quiet: true}).logger(env)
 	nc, err := bus.Connect(ctx, bus.Config{URL: p.NATS, Creds: p.Creds, Role: protocol.RoleOperator, Logger: log})
 	if err != nil {
 		return err

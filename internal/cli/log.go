@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +137,7 @@ func runLog(ctx context.Context, env *Env, t target, q auditor.Query, f logFlags
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := (&logging{quiet: true}).logger(env)
 	nc, err := bus.Connect(ctx, bus.Config{URL: p.NATS, Creds: p.Creds, Role: protocol.RoleAuditor, Logger: log})
 	if err != nil {
 		return err

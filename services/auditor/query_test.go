@@ -79,7 +79,7 @@ func (w *world) reader(t *testing.T) *Reader {
 func TestLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	all := w.fill(t, 1500)
+	all := w.fill(t, 600)
 	r := w.reader(t)
 	queries := map[string]Query{
 		"all":                           {},

@@ -72,23 +72,43 @@ func TestAGateThatLeavesLosesNothing(t *testing.T) {
 	}
 }
 
-// network is a connection within the process that can go dead: nothing comes
-// and nothing goes, and nobody is told.
+// network is a connection within the process that can go dead: what is written
+// lies in a buffer, as in that of a socket, nothing comes, and nobody is told.
 type network struct {
 	bus.InProcess
 	mu   sync.Mutex
 	dead chan struct{} // closed while the network lives
+	lies []func()
 }
 
 func newNetwork(n bus.InProcess) *network {
-	alive := make(chan struct{})
-	close(alive)
-	return &network{InProcess: n, dead: alive}
+	w := &network{InProcess: n}
+	w.kill()
+	w.revive()
+	return w
 }
 
-func (n *network) kill()   { n.mu.Lock(); n.dead = make(chan struct{}); n.mu.Unlock() }
-func (n *network) revive() { n.mu.Lock(); close(n.dead); n.mu.Unlock() }
-func (n *network) alive()  { n.mu.Lock(); c := n.dead; n.mu.Unlock(); <-c }
+func (n *network) kill() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dead = make(chan struct{})
+}
+
+func (n *network) revive() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.dead)
+	for _, write := range n.lies {
+		write()
+	}
+	n.lies = nil
+}
+
+func (n *network) alive() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead
+}
 
 func (n *network) InProcessConn() (net.Conn, error) {
 	c, err := n.InProcess.InProcessConn()
@@ -103,8 +123,24 @@ type deadly struct {
 	n *network
 }
 
-func (c *deadly) Read(b []byte) (int, error)  { n, err := c.Conn.Read(b); c.n.alive(); return n, err }
-func (c *deadly) Write(b []byte) (int, error) { c.n.alive(); return c.Conn.Write(b) }
+func (c *deadly) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	<-c.n.alive()
+	return n, err
+}
+
+func (c *deadly) Write(b []byte) (int, error) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	select {
+	case <-c.n.dead:
+		return c.Conn.Write(b)
+	default:
+		late := append([]byte(nil), b...)
+		c.n.lies = append(c.n.lies, func() { _, _ = c.Conn.Write(late) })
+		return len(b), nil
+	}
+}
 
 func TestADeadNetworkHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
@@ -123,6 +159,13 @@ func TestADeadNetworkHoldsNobodyUp(t *testing.T) {
 	<-calls
 
 	wire.kill()
+	t.Cleanup(func() {
+		select {
+		case <-wire.alive():
+		default:
+			wire.revive() // the test failed
+		}
+	})
 	decide := func(ask protocol.Ask) (reply, error, time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), serveTime)
 		defer cancel()

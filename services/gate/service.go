@@ -137,11 +137,16 @@ func (g *Gate) Run(ctx context.Context, ready func()) error {
 	defer stop()
 	var subs []*bus.Sub
 	defer func() { g.drain(subs) }() // also what the watches took up before an early end
-	err := g.follow(ctx, watching, &watchers)
-	if err != nil {
-		return err
+	// Links can query and log before the first is asked, which may be as soon as
+	// the pending asks are seen; asks come last.
+	err := g.subscribe(&subs, g.forLinks)
+	if err == nil {
+		err = g.follow(ctx, watching, &watchers)
 	}
-	if subs, err = g.subscribe(); err != nil {
+	if err == nil {
+		err = g.subscribe(&subs, g.forAgents)
+	}
+	if err != nil {
 		return err
 	}
 	service, err := micro.AddService(g.nc, micro.Config{Name: ServiceName, Version: version.Version, Description: "decides asks", Metadata: map[string]string{"node": g.node, "gate": g.name}})
@@ -216,7 +221,15 @@ func newSignal() signal {
 	return signal{given: c, give: sync.OnceFunc(func() { close(c) })}
 }
 
-func (g *Gate) subscribe() (subs []*bus.Sub, err error) {
+// endpoint is one subject that a gate serves.
+type endpoint struct {
+	subject, queue    string
+	limit             int
+	handler, overflow bus.Handler
+}
+
+// forLinks are the capabilities' subjects.
+func (g *Gate) forLinks() ([]endpoint, error) {
 	queries, err := g.subjects.Queries(g.name)
 	if err != nil {
 		return nil, err
@@ -225,24 +238,33 @@ func (g *Gate) subscribe() (subs []*bus.Sub, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Asks come last: nothing is taken before everything it needs is there.
-	for _, s := range []struct {
-		subject, queue    string
-		limit             int
-		handler, overflow bus.Handler
-	}{
+	return []endpoint{
 		{queries, "", maxQueries, g.serveQuery, g.dropFull},
 		{logs, "", maxQueries, g.serveLog, g.dropFull},
+	}, nil
+}
+
+// forAgents are what agents send, asks last.
+func (g *Gate) forAgents() ([]endpoint, error) {
+	return []endpoint{
 		{g.subjects.All(protocol.KindCancel), protocol.QueueGate, maxCancels, g.serveCancel, g.dropFull},
 		{g.subjects.All(protocol.KindAsk), protocol.QueueGate, maxAsks, g.serveAsk, g.refuseFull},
-	} {
-		sub, err := bus.Subscribe(g.nc, s.subject, s.queue, s.limit, s.handler, s.overflow)
-		if err != nil {
-			return subs, err
-		}
-		subs = append(subs, sub)
+	}, nil
+}
+
+func (g *Gate) subscribe(subs *[]*bus.Sub, endpoints func() ([]endpoint, error)) error {
+	all, err := endpoints()
+	if err != nil {
+		return err
 	}
-	return subs, nil
+	for _, e := range all {
+		sub, err := bus.Subscribe(g.nc, e.subject, e.queue, e.limit, e.handler, e.overflow)
+		if err != nil {
+			return err
+		}
+		*subs = append(*subs, sub)
+	}
+	return nil
 }
 
 // drain leaves without losing anything: asks first stop coming in, those who

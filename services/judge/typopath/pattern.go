@@ -81,7 +81,7 @@ func compile(text string) (re *regexp2.Regexp, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrPattern, shown, err)
 	}
-	
+	re.MatchTimeout = matchTime
 	return re, nil
 }
 

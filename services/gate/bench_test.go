@@ -1,0 +1,72 @@
+package gate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assent-dev/assent/internal/node/nodetest"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// BenchmarkAskThatARuleDecides is one ask from an agent over the account border
+// to the gate, onto the stream and back, beside a bare request and reply of the
+// same size over the same server.
+func BenchmarkAskThatARuleDecides(b *testing.B) {
+	r := newRig(b, `{"permission":{"bash":{"*":"ask","git status":"allow"}},"limits":{"asksPerSecond":100000}}`)
+	g := r.newGate("g1", r.Connect(b, protocol.RoleGate, "g1"))
+	g.times = standardTimes
+	g.start()
+	a := r.agent("ci")
+	subject := must(r.Subjects.Ask("ci"))(b)
+	body := func() []byte { return must(protocol.Write(a.bash("git status")))(b) }
+	bare := bareRoundTrip(b, r, body())
+	for b.Loop() {
+		m, err := a.nc.Request(subject, body(), soon)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if d, err := protocol.Read[protocol.Decision](m.Data); err != nil || !d.Allowed() {
+			b.Fatalf("%s: %v", m.Data, err)
+		}
+	}
+	each := b.Elapsed() / time.Duration(b.N)
+	b.ReportMetric(float64(each.Nanoseconds()), "ns/ask")
+	b.ReportMetric(float64(bare.Nanoseconds()), "ns/bare")
+	b.ReportMetric(float64(each)/float64(bare), "ratio")
+}
+
+// bareRoundTrip is how long NATS alone takes for a request and a reply between
+// two connections within the process.
+func bareRoundTrip(b *testing.B, r *rig, body []byte) time.Duration {
+	b.Helper()
+	judge := r.Connect(b, protocol.RoleJudge, "bare")
+	subject := must(r.Subjects.Link("bare"))(b)
+	must(judge.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(m.Data) }))(b)
+	flush(b, judge)
+	gate := r.Connect(b, protocol.RoleGate, "bare")
+	const rounds = 3000
+	began := time.Now()
+	for range rounds {
+		if _, err := gate.Request(subject, body, soon); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return time.Since(began) / rounds
+}
+
+// BenchmarkRuling is the part of it that is not NATS.
+func BenchmarkRuling(b *testing.B) {
+	r := newRig(b, plainPolicy)
+	g := r.gate("g1")
+	a := r.agent("ci")
+	ask := a.bash("git status")
+	digest := must(ask.Digest(nodetest.Name))(b)
+	for b.Loop() {
+		ruled := g.rule(ask)
+		if d := ruled.decision(g.Gate, call{ask: ask, digest: digest}); !d.Allowed() {
+			b.Fatal("not allowed")
+		}
+	}
+}
