@@ -48,7 +48,10 @@ type Item struct {
 
 // Store is the bucket as one process sees it; safe for concurrent use. No call
 // but Watch takes longer than some seconds.
-type Store struct{ kv jetstream.KeyValue }
+type Store struct {
+	kv        jetstream.KeyValue
+	lookAfter time.Duration
+}
 
 // Open binds the bucket, which the node has made.
 func Open(ctx context.Context, js jetstream.JetStream) (*Store, error) {
@@ -56,7 +59,7 @@ func Open(ctx context.Context, js jetstream.JetStream) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening bucket %s: %w", protocol.BucketPending, err)
 	}
-	return &Store{kv: kv}, nil
+	return &Store{kv: kv, lookAfter: lookAfter}, nil
 }
 
 // Create stores a new entry. ErrExists when the ask is open already.

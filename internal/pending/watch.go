@@ -10,7 +10,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-var errEnded = errors.New("watching pending asks: the watch ended")
+var (
+	errEnded    = errors.New("watching pending asks: the watch ended")
+	errReplaced = errors.New("watching pending asks: the bucket was made anew")
+)
+
+// lookAfter is how often a watch makes sure that its bucket is still the one it
+// began with.
+const lookAfter = 10 * time.Second
 
 // Change is one change that a watcher sees.
 type Change struct {
@@ -51,10 +58,23 @@ func (s *Store) watchOnce(ctx context.Context, seen func(Change), ready func()) 
 		return fmt.Errorf("watching pending asks: %w", err)
 	}
 	defer w.Stop()
+	made, err := s.made(ctx)
+	if err != nil {
+		return fmt.Errorf("watching pending asks: %w", err)
+	}
+	look := time.NewTicker(s.lookAfter)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-look.C:
+			// A bucket that was restored or made anew counts from one again: the
+			// client's watch waits for a sequence that is long in coming, without an
+			// error and without end.
+			if now, err := s.made(ctx); err == nil && !now.Equal(made) {
+				return errReplaced
+			}
 		case e, open := <-w.Updates():
 			if !open {
 				return errEnded
@@ -66,6 +86,21 @@ func (s *Store) watchOnce(ctx context.Context, seen func(Change), ready func()) 
 			seen(change(e))
 		}
 	}
+}
+
+// made is when the bucket was made.
+func (s *Store) made(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTime)
+	defer cancel()
+	info, err := s.kv.Status(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("looking after bucket %s: %w", s.kv.Bucket(), err)
+	}
+	status, ok := info.(*jetstream.KeyValueBucketStatus)
+	if !ok {
+		return time.Time{}, fmt.Errorf("looking after bucket %s: %T says nothing of its stream", s.kv.Bucket(), info)
+	}
+	return status.StreamInfo().Created, nil
 }
 
 func change(e jetstream.KeyValueEntry) Change {

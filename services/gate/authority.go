@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -115,19 +114,4 @@ func (a *authority) swap(s *policy.Snapshot, why string) {
 // mayDelegate is the envelope: whether a link may allow what is open here.
 func (r ruled) mayDelegate(ask protocol.Ask) (bool, string) {
 	return r.snapshot.LinkMayAllow(r.ruling.Open(), policyCall(ask))
-}
-
-// follow runs watch until ctx ends, again and again.
-func follow(ctx context.Context, log *slog.Logger, what string, watch func(context.Context) error) {
-	for ctx.Err() == nil {
-		err := watch(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		log.Warn("watch broke and is begun anew", "what", what, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
 }

@@ -58,10 +58,10 @@ func TestLinksAreAskedInConfigOrder(t *testing.T) {
 	r := newRig(t, chainPolicy("first", "gone", "second"))
 	r.denying()
 	g := r.gate("g1")
-	var order []string
+	order := make(chan string, 16)
 	nc := r.Connect(t, protocol.RoleJudge, "j")
 	named := func(name string) func(linkCall) {
-		return func(c linkCall) { order = append(order, name); c.verdict("defer", "", "") }
+		return func(c linkCall) { order <- name; c.verdict("defer", "", "") }
 	}
 	// Registered in the wrong order, and one that nobody named.
 	second := r.linkOn(nc, "second", named("second"))
@@ -74,9 +74,9 @@ func TestLinksAreAskedInConfigOrder(t *testing.T) {
 	d := a.decide(ask)
 	want(t, d, deny, protocol.NoApprover)
 	wantTrail(t, d, "first=defer gone=defer/unregistered second=defer")
-	flush(t, nc)
-	if !slices.Equal(order, []string{"first", "second"}) || first.times(ask.ID) != 1 || second.times(ask.ID) != 1 {
-		t.Errorf("asked %v", order)
+	close(order)
+	if one, two, more := <-order, <-order, <-order; one != "first" || two != "second" || more != "" || first.times(ask.ID) != 1 || second.times(ask.ID) != 1 {
+		t.Errorf("asked %s, %s, %s", one, two, more)
 	}
 	if unnamed.total.Load() != 0 {
 		t.Error("a link that nobody named was asked")
@@ -139,12 +139,12 @@ func TestTheEnvelopeIsTheGates(t *testing.T) {
 	r := newRig(t, chainPolicy("one", "two"))
 	r.denying()
 	g := r.gate("g1")
-	verdicts := map[string]string{}
-	r.link("one", func(c linkCall) { c.verdict(strings.Fields(verdicts[c.Ask.ID])[0], "one's reason", "") })
-	r.link("two", func(c linkCall) { c.verdict(strings.Fields(verdicts[c.Ask.ID])[1], "two's reason", "") })
+	var verdicts book[string]
+	r.link("one", func(c linkCall) { c.verdict(strings.Fields(verdicts.get(c.Ask.ID))[0], "one's reason", "") })
+	r.link("two", func(c linkCall) { c.verdict(strings.Fields(verdicts.get(c.Ask.ID))[1], "two's reason", "") })
 	a := r.agent("ci")
 	run := func(t *testing.T, ask protocol.Ask, say string) protocol.Decision {
-		verdicts[ask.ID] = say
+		verdicts.put(ask.ID, say)
 		return a.decide(ask)
 	}
 	for _, row := range []struct {
@@ -219,14 +219,14 @@ func TestWhateverIsNoVerdictInTimeDefers(t *testing.T) {
 		"a failure in its own words": {func(c linkCall) { c.verdict("defer", "", "breaker_open") }, "defer/breaker_open"},
 		"an allow at last":           {func(c linkCall) { c.verdict("allow", "", "") }, "allow"},
 	}
-	serve := map[string]func(linkCall){}
-	r.link("one", func(c linkCall) { serve[c.Ask.ID](c) })
+	var serve book[func(linkCall)]
+	r.link("one", func(c linkCall) { serve.get(c.Ask.ID)(c) })
 	r.link("two", always("defer", ""))
 	a := r.agent("ci")
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			ask := a.bash("make")
-			serve[ask.ID] = row.serve
+			serve.put(ask.ID, row.serve)
 			d := a.decide(ask)
 			if row.trail == "allow" {
 				want(t, d, allow, protocol.AllowedByLink)
@@ -246,7 +246,7 @@ func TestWhateverIsNoVerdictInTimeDefers(t *testing.T) {
 	}
 	t.Run("a running link cannot have itself recorded as unregistered", func(t *testing.T) {
 		ask := a.bash("make")
-		serve[ask.ID] = func(c linkCall) { c.verdict("defer", "", protocol.FailureUnregistered) }
+		serve.put(ask.ID, func(c linkCall) { c.verdict("defer", "", protocol.FailureUnregistered) })
 		wantTrail(t, a.decide(ask), "one=defer/unregistered two=defer")
 		if r.count(ask.ID, protocol.EventChainUnregistered) != 0 {
 			t.Error("the link told the gate's story")
@@ -267,8 +267,8 @@ func TestTheLinksDeadlineIsTheGatesClock(t *testing.T) {
 	r := newRig(t, chainPolicy("one"))
 	r.denying()
 	r.gate("g1")
-	var deadline time.Time
-	r.link("one", func(c linkCall) { c.accept(); deadline = c.Deadline })
+	deadlines := make(chan time.Time, 1)
+	r.link("one", func(c linkCall) { c.accept(); deadlines <- c.Deadline })
 	a := r.agent("ci")
 	began := time.Now()
 	d := a.decide(a.bash("make"))
@@ -276,7 +276,7 @@ func TestTheLinksDeadlineIsTheGatesClock(t *testing.T) {
 	if took := time.Since(began); took < 900*time.Millisecond || took > 5*time.Second {
 		t.Errorf("took %s", took)
 	}
-	if in := deadline.Sub(began); in < 800*time.Millisecond || in > 2*time.Second {
+	if in := (<-deadlines).Sub(began); in < 800*time.Millisecond || in > 2*time.Second {
 		t.Errorf("the link was told a deadline in %s", in)
 	}
 	if ms := d.Trail[0].MS; ms < 800 || ms > 5000 {

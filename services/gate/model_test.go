@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -58,15 +57,11 @@ func TestAChainEndsAsTheModelSays(t *testing.T) {
 	r := newRig(t, chainPolicy())
 	r.denying()
 	g := r.gate("g1")
-	var mu sync.Mutex
-	scripts := map[string][]string{}
+	var scripts book[[]string]
 	judge := r.Connect(t, protocol.RoleJudge, "j")
 	for i := range links {
 		r.linkOn(judge, fmt.Sprintf("l%d", i), func(c linkCall) {
-			mu.Lock()
-			say := scripts[c.Ask.ID][i]
-			mu.Unlock()
-			says[say].serve(c)
+			says[scripts.get(c.Ask.ID)[i]].serve(c)
 		})
 	}
 	a := r.agent("ci")
@@ -85,9 +80,7 @@ func TestAChainEndsAsTheModelSays(t *testing.T) {
 		doc = strings.Replace(doc, `"permission"`, `"limits":{"asksPerSecond":100000},"permission"`, 1)
 		g.inForce(r.put(doc))
 		ask := a.bash("make")
-		mu.Lock()
-		scripts[ask.ID] = chain
-		mu.Unlock()
+		scripts.put(ask.ID, chain)
 		d := a.decide(ask)
 		outcome, trail := model(chain, delegated)
 		if d.Outcome != outcome || said(d) != trail || d.Allowed() != (outcome == protocol.AllowedByLink) {

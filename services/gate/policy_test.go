@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/internal/node/nodetest"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -103,6 +104,26 @@ func TestNothingIsAnsweredBeforeThePolicyIsKnown(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a gate that never served left as if it had")
 	}
+}
+
+func TestAPolicyBucketMadeAnewIsFollowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `{"permission":{"*":"deny"}}`)
+	r.denying()
+	for range 5 {
+		r.put(`{"permission":{"*":"allow"}}`)
+	}
+	g := r.gate("g1")
+	a := r.agent("ci")
+	want(t, a.decide(a.bash("git status")), allow, protocol.AllowedByRule)
+	if err := r.js.DeleteKeyValue(context.Background(), protocol.BucketPolicy); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.EnsureStreams(context.Background(), r.js, nodetest.Name, node.StreamLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	g.inForce(r.put(`{"permission":{"*":"deny"}}`))
+	want(t, a.decide(a.bash("git status")), deny, protocol.DeniedByRule)
 }
 
 func TestAGateNeedsItsOwnNameAndNode(t *testing.T) {

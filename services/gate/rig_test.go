@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quick are times for tests: all that wait in earnest, shortened.
-var quick = times{patience: 400 * time.Millisecond, lease: time.Second, sweep: 50 * time.Millisecond, terminal: 2 * time.Second}
+var quick = times{patience: 400 * time.Millisecond, lease: time.Second, sweep: 50 * time.Millisecond, terminal: 2 * time.Second, look: 200 * time.Millisecond}
 
 // soon bounds what must happen within one test, on a slow machine too.
 const soon = 15 * time.Second
@@ -346,6 +346,16 @@ func (r *rig) settled(id string) {
 		}
 		return err
 	})
+}
+
+// book is what a script does with each ask: written by a test, read by a link.
+type book[T any] struct{ m sync.Map }
+
+func (b *book[T]) put(id string, v T) { b.m.Store(id, v) }
+
+func (b *book[T]) get(id string) T {
+	v, _ := b.m.Load(id)
+	return v.(T)
 }
 
 // script is a scripted responder that counts what it was asked.

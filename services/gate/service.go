@@ -168,10 +168,10 @@ func (g *Gate) Run(ctx context.Context, ready func()) error {
 func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) error {
 	rules, people, asks := newSignal(), newSignal(), newSignal()
 	watchers.Go(func() {
-		follow(watching, g.log, "policy", func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
+		g.followBucket(watching, g.policy.kv, func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
 	})
 	watchers.Go(func() {
-		follow(watching, g.log, "presence", func(ctx context.Context) error { return g.watchPresence(ctx, people.give) })
+		g.followBucket(watching, g.presenceKV, func(ctx context.Context) error { return g.watchPresence(ctx, people.give) })
 	})
 	watchers.Go(func() {
 		select {

@@ -116,14 +116,14 @@ func TestATerminalThatDoesNotEndTheAskDenies(t *testing.T) {
 			return fmt.Sprintf(`{"v":1,"ask":%q,"verdict":"deny","outcome":"denied_by_human","approver":"oncall-1"}`, id)
 		},
 	}
-	script := map[string]string{}
-	r.terminal(protocol.TerminalHuman, func(q protocol.TerminalRequest) string { return replies[script[q.Ask.ID]](q.Ask.ID) })
+	var script book[string]
+	r.terminal(protocol.TerminalHuman, func(q protocol.TerminalRequest) string { return replies[script.get(q.Ask.ID)](q.Ask.ID) })
 	r.gate("g1")
 	a := r.agent("ci")
 	for name := range replies {
 		t.Run(name, func(t *testing.T) {
 			ask := a.bash("make")
-			script[ask.ID] = name
+			script.put(ask.ID, name)
 			d := a.decide(ask)
 			switch name {
 			case "a named person's allow":

@@ -21,8 +21,11 @@ type times struct {
 	// terminal is how long a terminal is tried before the ask is denied: one that
 	// restarts costs nobody an ask.
 	terminal time.Duration
+	// look is how often a gate makes sure that a bucket it watches is still the
+	// one that it began with.
+	look time.Duration
 }
 
 const patience = 4 * time.Second
 
-var standardTimes = times{patience: patience, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second}
+var standardTimes = times{patience: patience, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, look: 10 * time.Second}
