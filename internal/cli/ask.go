@@ -51,7 +51,7 @@ func Ask(env *Env) *cobra.Command {
 	f.StringVar(&c.cwd, "cwd", "", "folder in which the call would run (default: this one)")
 	f.StringVar(&c.id, "id", "", "id of the ask, a ULID: asking again with it joins or repeats (default: a new one)")
 	f.StringVar(&c.session, "session", "", "id of the agent's session")
-	f.StringVar(&c.name, "agent-name", "", "name of the agent's kind, which selects a policy layer")
+	f.StringVar(&c.name, "agent-name", "", "name of the kind of agent")
 	f.DurationVar(&c.timeout, "timeout", hookDeadline, "how long to wait for a decision")
 	f.BoolVar(&c.json, "json", false, "print the whole decision as JSON")
 	c.target.flags(f)
