@@ -67,7 +67,7 @@ func (d *Desk) Pending(ctx context.Context) ([]pending.Item, error) {
 
 // Waiting says whether item can be answered by a person now.
 func Waiting(item pending.Item, now time.Time) bool {
-	return item.Role == protocol.TerminalHuman && !item.Taken.IsZero() && item.Verdict == nil && item.Withdrawn == nil && now.Before(item.Deadline)
+	return item.Role == protocol.TerminalHuman && item.AtTerminal() && item.Verdict == nil && item.Withdrawn == nil && now.Before(item.Deadline)
 }
 
 // Answer sends the approver's answer and returns the receipt: whether it

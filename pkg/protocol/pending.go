@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -91,6 +92,13 @@ func (p *Pending) endCheck() error {
 	}
 	return nil
 }
+
+// stageTerminal begins the stage of an ask whose links have all been asked.
+const stageTerminal = "terminal:"
+
+// AtTerminal says whether every link of the chain has been asked, so that the
+// terminal's word is the next.
+func (p *Pending) AtTerminal() bool { return strings.HasPrefix(p.Stage, stageTerminal) }
 
 // Ownerless says whether no gate carries the ask on at this moment.
 func (p *Pending) Ownerless(now time.Time) bool { return p.Owner == "" || !now.Before(p.Lease) }

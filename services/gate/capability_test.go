@@ -39,7 +39,7 @@ func TestAQueryIsAnsweredAsTheGateWouldRule(t *testing.T) {
 	calls := r.holdOpen()
 	a := r.agent("ci")
 	go a.follow(a.bash("make")) //nolint:errcheck // ended below
-	c := <-calls
+	c := receive(t, calls)
 	for _, row := range []struct {
 		body  string
 		state protocol.Action
@@ -83,7 +83,7 @@ func TestACapabilityIsOneWorkersForOneAsk(t *testing.T) {
 	ask := a.bash("make")
 	heardOf := make(chan protocol.Decision, 1)
 	go func() { d, _ := a.follow(ask); heardOf <- d }()
-	c := <-calls
+	c := receive(t, calls)
 	other := r.Connect(t, protocol.RoleJudge, "intruder")
 	t.Run("its own worker may", func(t *testing.T) {
 		if _, fault := queryTo(t, c.nc, c.Query, q); fault != nil {
@@ -143,7 +143,7 @@ func TestACapabilityIsOneWorkersForOneAsk(t *testing.T) {
 	t.Run("a hostile reply subject is neither answered nor followed", func(t *testing.T) { hostileReply(t, r, c) })
 
 	c.verdict("deny", "done", "")
-	want(t, <-heardOf, deny, protocol.DeniedByLink)
+	want(t, receive(t, heardOf), deny, protocol.DeniedByLink)
 	r.settled(ask.ID)
 	t.Run("after the verdict it is dead", func(t *testing.T) {
 		if _, fault := queryTo(t, c.nc, c.Query, q); code(fault) != protocol.CodeForbidden {

@@ -293,6 +293,7 @@ func TestASecondWorkerIsAskedOnlyWhenTheFirstIsSilent(t *testing.T) {
 	}{
 		"silent first":       {func(n int32, c linkCall) { onlySecond(n, c) }, 2, "one=deny"},
 		"slow but accepted":  {func(n int32, c linkCall) { c.accept(); wait(700); c.verdict("deny", "no", "") }, 1, "one=deny"},
+		"slow to accept":     {func(n int32, c linkCall) { wait(250); c.accept(); wait(400); c.verdict("deny", "no", "") }, 1, "one=deny"},
 		"a verdict at once":  {func(n int32, c linkCall) { c.verdict("deny", "no", "") }, 1, "one=deny"},
 		"silent both":        {func(n int32, c linkCall) {}, 2, "one=defer/timeout"},
 		"first answers late": {func(n int32, c linkCall) { onlyFirstLate(n, c) }, 2, "one=deny"},

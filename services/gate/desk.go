@@ -90,7 +90,13 @@ func (d *desk) stop() {
 
 // open makes the ask durable and owned by this gate, and begins to carry it on.
 // The role and the chain are fixed here, before the first link.
+// errCrowded where its agent has as many open as it may.
 func (g *Gate) open(ctx context.Context, c call, r ruled) error {
+	done, room := g.mirror.reserve(c.ask.Agent, r.snapshot.Limits().Pending)
+	if !room {
+		return errCrowded
+	}
+	defer done()
 	p := g.newPending(c, r)
 	item, err := g.pending.Create(ctx, p)
 	if errors.Is(err, pending.ErrExists) {

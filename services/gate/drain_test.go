@@ -36,14 +36,14 @@ func TestAGateThatLeavesLosesNothing(t *testing.T) {
 			got <- h
 		}()
 	}
-	<-calls
+	receive(t, calls)
 	began := time.Now()
 	g1.stop()
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("left after %s", took)
 	}
 	for range 3 {
-		if h := <-got; h.progress == nil {
+		if h := receive(t, got); h.progress == nil {
 			t.Errorf("who waits must hear Progress, heard %+v", h)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAGateThatLeavesLosesNothing(t *testing.T) {
 	g2.times.lease = 10 * time.Second
 	began = time.Now()
 	g2.start()
-	c := <-calls
+	c := receive(t, calls)
 	if took := time.Since(began); took > 5*time.Second || !strings.Contains(c.Query, ".g2.") {
 		t.Errorf("after %s, by %s", took, c.Query)
 	}
@@ -156,7 +156,7 @@ func TestADeadNetworkHoldsNobodyUp(t *testing.T) {
 	a := r.agent("ci")
 	ask := a.bash("make")
 	go a.try(ask.ID, must(protocol.Write(ask))(t)) //nolint:errcheck // its gate goes dead
-	<-calls
+	receive(t, calls)
 
 	wire.kill()
 	t.Cleanup(func() {
@@ -192,7 +192,7 @@ func TestADeadNetworkHoldsNobodyUp(t *testing.T) {
 
 	// Meanwhile another gate has the ask.
 	g2 := r.gate("g2")
-	c := <-calls
+	c := receive(t, calls)
 	if !strings.Contains(c.Query, ".g2.") {
 		t.Errorf("asked by %s", c.Query)
 	}

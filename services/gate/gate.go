@@ -38,12 +38,10 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 		return g.record(ctx, ruled.decision(g, c))
 	}
 
-	done, room := g.mirror.reserve(c.ask.Agent, ruled.snapshot.Limits().Pending)
-	if !room {
+	err := g.open(ctx, c, ruled) // durable and owned, before the first link
+	if errors.Is(err, errCrowded) {
 		return g.crowded(ctx, c)
 	}
-	err := g.open(ctx, c, ruled) // durable and owned, before the first link
-	done()
 	if err != nil {
 		return reply{}, err
 	}

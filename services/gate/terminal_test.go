@@ -60,8 +60,10 @@ func TestAPersonAnswers(t *testing.T) {
 				t.Errorf("the person was asked %d times", n)
 			}
 			r.settled(ask.ID)
-			if n := len(r.decisions(ask.ID)); n != 1 {
-				t.Errorf("%d records", n)
+			again := a.decide(ask) // behind the settlement: nobody is asked a second time
+			r.settled(ask.ID)
+			if n := len(r.decisions(ask.ID)); n != 1 || person.times(ask.ID) != 1 || !again.DecidedAt.Equal(d.DecidedAt) {
+				t.Errorf("%d records, asked %d times", n, person.times(ask.ID))
 			}
 		})
 	}

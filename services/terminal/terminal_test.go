@@ -114,11 +114,12 @@ func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 		p.Withdrawn = &protocol.Cancel{Ask: p.Ask.ID, Reason: "enough"}
 	}
 	late := func(p *protocol.Pending) { past(p); p.Taken = time.Now() }
+	judged := func(p *protocol.Pending) { p.Chain, p.Stage = []string{"judge"}, "link:judge" }
 	for name, row := range map[string]struct {
 		entry protocol.Pending
 		says  string
 	}{
-		"before a person is asked":      {r.pend(), "not before a person"},
+		"while a link is asked":         {r.pend(judged), "not before a person"},
 		"after the ask was withdrawn":   {r.pend(gone), "withdrawn"},
 		"after its time":                {r.pend(late), "expired"},
 		"where it is not for a person":  {r.pend(role), "not for a person"},
