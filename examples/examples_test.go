@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -29,6 +30,11 @@ func compiled(t *testing.T) *policy.Snapshot {
 	return s
 }
 
+const (
+	hookSettings = "These settings hold the hook that asks for permission. Ask a person to change them."
+	ownFiles     = "Assent's own files are not an agent's business."
+)
+
 func TestStarterRules(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
@@ -47,6 +53,13 @@ func TestStarterRules(t *testing.T) {
 		{"tests are run, standard error silenced", bash("pnpm test 2>/dev/null"), policy.Allow, ""},
 		{"the sample of the secrets is read", file("Read", "/repo/.env.example"), policy.Allow, ""},
 
+		{"the agent's own settings are read", file("Read", "/repo/.claude/settings.json"), policy.Allow, ""},
+		{"a file beside the agent's settings is read", file("Read", "/repo/.claude/commands/x.md"), policy.Allow, ""},
+
+		{"a file beside the agent's settings is written after a question", file("Write", "/repo/.claude/commands/x.md"), policy.Ask, ""},
+		{"settings of something else are written after a question", file("Write", "/repo/web/settings.json"), policy.Ask, ""},
+		{"the home's settings are read after a question", file("Read", "/home/dev/.claude/settings.json"), policy.Ask, ""},
+		{"another program's configuration is read after a question", file("Read", "/home/dev/.config/git/config"), policy.Ask, ""},
 		{"a file of the project is written after a question", file("Write", "/repo/main.go"), policy.Ask, ""},
 		{"a file outside is read after a question", file("Read", "/etc/hosts"), policy.Ask, ""},
 		{"an unknown tool asks", call(t, "Teleport", nil), policy.Ask, ""},
@@ -69,6 +82,18 @@ func TestStarterRules(t *testing.T) {
 		{"secrets are not read", file("Read", "/repo/.env"), policy.Deny, "Secrets stay out of the conversation. Read .env.example instead."},
 		{"secrets are not shown by a command", bash("head .env"), policy.Deny, "Secrets stay out of the conversation. Read .env.example instead."},
 		{"keys are not read", file("Read", "/home/dev/.ssh/id_ed25519"), policy.Deny, "Keys are not an agent's business."},
+		{"keys are not listed", bash("ls ~/.ssh"), policy.Deny, "Keys are not an agent's business."},
+		{"the project's hook settings are not written", file("Write", "/repo/.claude/settings.json"), policy.Deny, hookSettings},
+		{"the project's own local hook settings are not edited", file("Edit", ".claude/settings.local.json"), policy.Deny, hookSettings},
+		{"the hook settings of a nested project are not written", file("Write", "/repo/sub/.claude/settings.json"), policy.Deny, hookSettings},
+		{"the home's hook settings are not written", file("Write", "/home/dev/.claude/settings.json"), policy.Deny, hookSettings},
+		{"hook settings are not overwritten by a command", bash("echo {} > .claude/settings.json"), policy.Deny, hookSettings},
+		{"the hook is not moved away", bash("mv ~/.claude/settings.json /repo/x"), policy.Deny, hookSettings},
+		{"Assent's credentials are not read", file("Read", "/home/dev/.config/assent/local.json"), policy.Deny, ownFiles},
+		{"Assent's credentials are not shown by a command", bash("cat ~/.config/assent/local.json"), policy.Deny, ownFiles},
+		{"Assent's configuration is not removed", bash("rm -rf ~/.config/assent"), policy.Deny, ownFiles},
+		{"Assent's store is not written", file("Write", "/home/dev/.local/share/assent/main/x"), policy.Deny, ownFiles},
+		{"Assent's store is not removed", bash("rm -rf ~/.local/share/assent"), policy.Deny, ownFiles},
 		{"keys are not read by a command", bash("cat ~/.ssh/id_ed25519"), policy.Deny, "Keys are not an agent's business."},
 	} {
 		got := s.Rule(r.call)
@@ -90,10 +115,16 @@ func TestStarterEndsAtAPerson(t *testing.T) {
 	}
 }
 
-func TestStarterHasNoWarnings(t *testing.T) {
+func TestExamplesHaveNoWarnings(t *testing.T) {
 	t.Parallel()
-	warnings, err := policy.Lint("policy.jsonc", []byte(examples.Policy))
-	if err != nil || len(warnings) != 0 {
-		t.Errorf("warnings %v, error %v", warnings, err)
+	for _, file := range []string{"policy.jsonc", "chain.jsonc"} {
+		doc, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := policy.Lint(file, doc)
+		if err != nil || len(warnings) != 0 {
+			t.Errorf("%s: warnings %v, error %v", file, warnings, err)
+		}
 	}
 }

@@ -56,6 +56,7 @@ const (
 	reconnectWait  = 250 * time.Millisecond
 	pingInterval   = 15 * time.Second
 	drainTimeout   = 30 * time.Second
+	flusherTimeout = 10 * time.Second
 )
 
 // Connect connects once and fails with ErrNoServer, ErrRefused or ErrCreds when
@@ -136,6 +137,8 @@ func (cfg Config) options(c Creds, timeout time.Duration) []nats.Option {
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(2),
 		nats.DrainTimeout(drainTimeout),
+		// A socket that takes nothing must not hold a service for the client's own minute.
+		nats.FlusherTimeout(flusherTimeout),
 		// The buffer would send after a break what was said before it: an old ask,
 		// an old answer.
 		nats.ReconnectBufSize(-1),

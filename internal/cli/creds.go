@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assent-dev/assent/internal/local"
 	"github.com/assent-dev/assent/internal/node"
@@ -26,9 +29,11 @@ func Creds(env *Env) *cobra.Command {
 type authorityFlags struct{ store string }
 
 func (a *authorityFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.store, "store", "", "store folder that holds the keys (default: ASSENT_STORE, then the local default)")
+	cmd.Flags().StringVar(&a.store, "store", "", "store folder that holds the keys (default: ASSENT_STORE, then the local default, then the store of node main)")
 }
 
+// dir is the store: where `creds init` and `assent up` would make one, when
+// nothing says otherwise.
 func (a *authorityFlags) dir(env *Env) (string, error) {
 	if dir := firstOf(a.store, env.Getenv("ASSENT_STORE")); dir != "" {
 		return filepath.Abs(dir)
@@ -38,8 +43,13 @@ func (a *authorityFlags) dir(env *Env) (string, error) {
 		return "", err
 	}
 	d, err := local.Load(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, local.ErrNone):
+		return storeDir(env, "", firstOf(env.Getenv("ASSENT_NODE"), defaultNode))
+	case err != nil:
 		return "", fmt.Errorf("no store was named: %w", err)
+	case d.Store == "":
+		return "", fmt.Errorf("no store was named, and the local default %s names none: name one with --store", path)
 	}
 	return d.Store, nil
 }
@@ -108,7 +118,7 @@ An agent's name is who it is in every record; a judge is bound to its links.`,
 	fl.StringVar(&f.name, "name", "", "name of the holder: letters, digits, '_' and '-'")
 	fl.StringVar(&f.out, "out", "", "file to write, must not exist")
 	fl.StringSliceVar(&f.links, "link", nil, "link that a judge may serve, may be repeated; '*' is every link (default: the judge's name)")
-	fl.DurationVar(&f.expires, "expires", 0, "how long the server takes them, as 720h (default: until revoked)")
+	span(fl, &f.expires, "expires", "how long the server takes them, as 24h or 720h (default: until revoked)")
 	fl.BoolVar(&f.ensure, "ensure", false, "keep the file if it holds live ones with this role, name and links")
 	fl.BoolVar(&f.again, "again", false, "issue although live ones with this role and name exist")
 	for _, name := range []string{"role", "name", "out"} {
@@ -158,6 +168,9 @@ func issueCreds(env *Env, f issueFlags) error {
 	}
 	if err != nil {
 		os.Remove(f.out)
+		if errors.Is(err, node.ErrExists) {
+			return fmt.Errorf("issuing credentials: %w: that is `assent creds revoke --role %s --name %s`, or --again", err, role, f.name)
+		}
 		return fmt.Errorf("issuing credentials: %w", err)
 	}
 	fmt.Fprintf(env.Stdout, "%s: credentials of %s %s on node %s\n", f.out, role, f.name, a.Node())
@@ -173,7 +186,11 @@ func credsRevoke(env *Env) *cobra.Command {
 		Short: "Revoke credentials at once, without a restart",
 		Long: `Withdraws credentials for good: the server cuts their connections and refuses new ones.
 Name them by --key (see ` + "`assent creds list`" + `), or all live ones of a role and name.
-A node that runs on the store is told by itself; one elsewhere with --nats.`,
+
+A node that runs on the store is told by itself; one elsewhere needs --nats or ASSENT_NATS.
+Exit 0: every server that was named or found has confirmed. Exit 1: one has not, or there was
+none; the revocation is recorded then, but a running server still takes the credentials.
+Run it again with the right address: what is revoked already is told again.`,
 		Example: "  assent creds revoke --role agent --name ci-42\n  assent creds revoke --key UDXU4… --nats nats://nats.example:4222",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -187,7 +204,7 @@ A node that runs on the store is told by itself; one elsewhere with --nats.`,
 				}
 				sel.Role = r
 			}
-			return revokeCreds(cmd.Context(), env, a, sel, url)
+			return revokeCreds(cmd.Context(), env, a, sel, firstOf(url, env.Getenv("ASSENT_NATS")))
 		},
 	}
 	a.flags(cmd)
@@ -195,7 +212,7 @@ A node that runs on the store is told by itself; one elsewhere with --nats.`,
 	fl.StringVar(&sel.Key, "key", "", "public key of the credential")
 	fl.StringVar(&role, "role", "", "role: "+roleWords())
 	fl.StringVar(&sel.Name, "name", "", "name of the holder")
-	fl.StringVar(&url, "nats", "", "address of an outside NATS server to tell")
+	fl.StringVar(&url, "nats", "", "address of a NATS server to tell that does not run on the store (default: ASSENT_NATS)")
 	return cmd
 }
 
@@ -204,16 +221,60 @@ func revokeCreds(ctx context.Context, env *Env, f authorityFlags, sel node.Selec
 	if err != nil {
 		return err
 	}
-	revoked, err := a.Revoke(ctx, sel)
-	for _, c := range revoked {
-		fmt.Fprintf(env.Stdout, "revoked %s %s (%s)\n", c.Role, c.Name, c.Key)
-	}
+	w, err := a.Withdraw(sel)
 	if err != nil {
 		return err
 	}
-	if url != "" {
-		return a.PushTo(ctx, url)
+	told, err := a.Tell(ctx, url)
+	// Nothing is said to be revoked while a server may still take it.
+	switch {
+	case err != nil && len(told) > 0:
+		return fmt.Errorf("%s: recorded, and %s was told, but not every server: %w: it still takes them; run this again with the right --nats", whatOf(w), strings.Join(told, ", "), err)
+	case err != nil:
+		return fmt.Errorf("%s: recorded, but no server was told: %w: it still takes them; run this again with the right --nats", whatOf(w), err)
+	case len(told) == 0:
+		return fmt.Errorf("%s: recorded, but no server was told: none runs on this store, and one elsewhere still takes them: run this again with --nats URL", whatOf(w))
 	}
+	for _, c := range w.Now {
+		fmt.Fprintf(env.Stdout, "revoked %s %s (%s)\n", c.Role, c.Name, c.Key)
+	}
+	for _, c := range w.Before {
+		fmt.Fprintf(env.Stdout, "revoked already, at %s: %s %s (%s)\n", c.Revoked.Local().Format(time.DateTime), c.Role, c.Name, c.Key)
+	}
+	fmt.Fprintf(env.Stdout, "told %s\n", strings.Join(told, ", "))
+	return nil
+}
+
+// whatOf names the credentials of a withdrawal in few words.
+func whatOf(w node.Withdrawal) string {
+	all := append(slices.Clone(w.Now), w.Before...)
+	text := fmt.Sprintf("%s %s", all[0].Role, all[0].Name)
+	if len(all) > 1 {
+		text += fmt.Sprintf(" (%d credentials)", len(all))
+	}
+	return text
+}
+
+// span adds a flag that takes a time span.
+func span(f *pflag.FlagSet, d *time.Duration, name, usage string) { f.Var((*spanValue)(d), name, usage) }
+
+type spanValue time.Duration
+
+func (v *spanValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return time.Duration(*v).String()
+}
+
+func (v *spanValue) Type() string { return "duration" }
+
+func (v *spanValue) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("want a time span as 90s, 15m or 24h (a day is 24h)")
+	}
+	*v = spanValue(d)
 	return nil
 }
 
@@ -271,12 +332,12 @@ func printCreds(env *Env, rows []credRow, asJSON bool) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ROLE\tNAME\tLINKS\tISSUED\tSTATE\tKEY")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Role, r.Name, strings.Join(r.Links, ","), r.Issued.Local().Format(time.DateTime), r.state(), r.Key)
-	}
-	return w.Flush()
+	return table(env.Stdout, func(w io.Writer) {
+		fmt.Fprintln(w, "ROLE\tNAME\tLINKS\tISSUED\tSTATE\tKEY")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Role, r.Name, strings.Join(r.Links, ","), r.Issued.Local().Format(time.DateTime), r.state(), r.Key)
+		}
+	})
 }
 
 func (r credRow) state() string {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/local"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -33,12 +35,15 @@ type diagnosis struct {
 
 // doctor examines a set-up; what it finds goes into findings, in order.
 type doctor struct {
-	env      *Env
-	target   target
-	hook     claudeInstall
-	findings []diagnosis
-	operator *nats.Conn // nil while there is no connection
-	node     string
+	env    *Env
+	target target
+	// agent and auditor are the credentials files of the two other roles that
+	// the proof needs.
+	agent, auditor string
+	hook           claudeInstall
+	findings       []diagnosis
+	operator       *nats.Conn // nil while there is no connection
+	node           string
 }
 
 // Doctor is `assent doctor`: what is wrong with a set-up, and how to mend it.
@@ -52,8 +57,13 @@ func Doctor(env *Env) *cobra.Command {
 by a live call that must be denied. Where Claude Code's settings call the hook, that very
 command is run with such a call too: hooks fail in silence, so only a denied call counts.
 
+It acts in three roles: --creds is the operator's, --agent-creds an agent's, --auditor-creds an
+auditor's. On the machine of a local node all three are found by themselves; else what a missing
+one would prove is not checked, and it says so.
+
 Exit 0: nothing is broken (there may be warnings). Exit 1: something is.`,
-		Example: "  assent doctor\n  assent doctor --json",
+		Example: "  assent doctor\n  assent doctor --json\n" +
+			"  assent doctor --nats nats://nats.example:4222 --creds operator.creds --agent-creds ci-42.creds --auditor-creds auditor.creds",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTime)
@@ -63,6 +73,9 @@ Exit 0: nothing is broken (there may be warnings). Exit 1: something is.`,
 		},
 	}
 	d.target.flags(cmd.Flags())
+	cmd.Flags().Lookup("creds").Usage = "the operator's credentials file (default: ASSENT_CREDS, then the local one)"
+	cmd.Flags().StringVar(&d.agent, "agent-creds", "", "an agent's credentials file, to prove the gate (default: the local one)")
+	cmd.Flags().StringVar(&d.auditor, "auditor-creds", "", "an auditor's credentials file, to prove the record (default: the local one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a finding")
 	cmd.Flags().StringVar(&d.hook.settings, "settings", "", "settings file of Claude Code (default: settings.json in $CLAUDE_CONFIG_DIR or ~/.claude)")
 	cmd.Flags().StringVar(&d.hook.claude, "claude", "claude", "the Claude Code binary")
@@ -116,12 +129,41 @@ func (d *doctor) connect(ctx context.Context) bool {
 	return true
 }
 
+// as finds credentials for a role other than the operator's: those of the flag
+// or the local ones. --creds and ASSENT_CREDS are the operator's. Without any
+// it says what is not checked, and the answer is false.
+func (d *doctor) as(role protocol.Role, file, check string) (place, bool) {
+	t := d.target
+	t.creds, t.node = file, d.node
+	env := *d.env
+	env.Getenv = func(name string) string {
+		if name == "ASSENT_CREDS" {
+			return ""
+		}
+		return d.env.Getenv(name)
+	}
+	p, err := t.resolve(&env, role)
+	if err == nil {
+		return p, true
+	}
+	remedy := fmt.Sprintf("name some with --%s-creds FILE (`assent creds issue --role %s --name doctor --out FILE` makes them)", role, role)
+	if errors.Is(err, local.ErrUntrusted) {
+		d.warn(check, remedy, "not checked: %v", err)
+	} else {
+		d.warn(check, remedy, "not checked: no credentials of role %s for this node are known here", role)
+	}
+	return place{}, false
+}
+
 // report prints the findings; broken says so by the exit code.
 func (d *doctor) report(asJSON bool) error {
-	broken := 0
+	broken, doubtful := 0, 0
 	for _, f := range d.findings {
-		if f.State == stateFail {
+		switch f.State {
+		case stateFail:
 			broken++
+		case stateWarn:
+			doubtful++
 		}
 		if asJSON {
 			if err := printJSON(d.env, f); err != nil {
@@ -131,10 +173,25 @@ func (d *doctor) report(asJSON bool) error {
 		}
 		printDiagnosis(d.env.Stdout, f, isTerminal(d.env.Stdout) && d.env.Getenv("NO_COLOR") == "")
 	}
+	warnings := ""
+	if doubtful > 0 {
+		warnings = ", " + count(doubtful, "warning")
+	}
 	if broken > 0 {
-		return &exitError{code: ExitFailure, err: fmt.Errorf("doctor: %d of %d checks found something broken", broken, len(d.findings))}
+		return &exitError{code: ExitFailure, err: fmt.Errorf("doctor: %s found something broken%s", count(broken, "check"), warnings)}
+	}
+	if !asJSON {
+		fmt.Fprintf(d.env.Stdout, "\nnothing is broken%s\n", warnings)
 	}
 	return nil
+}
+
+// count is a number of things, as a person says it.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func printDiagnosis(w io.Writer, f diagnosis, colour bool) {
@@ -142,8 +199,8 @@ func printDiagnosis(w io.Writer, f diagnosis, colour bool) {
 	if colour {
 		state = map[string]string{stateOK: "\x1b[32m", stateWarn: "\x1b[33m", stateFail: "\x1b[31m"}[f.State] + state + "\x1b[0m"
 	}
-	fmt.Fprintf(w, "%s  %-12s %s\n", state, f.Check, protocol.Safe(f.Text, 1000, false))
+	fmt.Fprintf(w, "%s  %-19s  %s\n", state, f.Check, protocol.Safe(f.Text, 1000, false))
 	if f.Remedy != "" {
-		fmt.Fprintf(w, "      %-12s → %s\n", "", protocol.Safe(f.Remedy, 1000, false))
+		fmt.Fprintf(w, "      %-19s  → %s\n", "", protocol.Safe(f.Remedy, 1000, false))
 	}
 }

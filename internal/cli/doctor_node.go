@@ -32,35 +32,38 @@ func (d *doctor) checkStreams(ctx context.Context) {
 		d.fail("record", "", "opening JetStream: %v", err)
 		return
 	}
-	for _, name := range []string{protocol.StreamDecisions, protocol.StreamReview} {
-		s, err := js.Stream(ctx, name)
+	for _, at := range []struct{ name, check, auditor, remedy string }{
+		{protocol.StreamDecisions, "record", "auditor", "make it larger (`assent node prepare --max-decisions BYTES`): when the decision stream is full, nothing is allowed"},
+		{protocol.StreamReview, "record-review", "auditor-review", "make it larger (`assent node prepare --max-review BYTES`): when the review stream is full, its oldest records go"},
+	} {
+		s, err := js.Stream(ctx, at.name)
 		if err != nil {
-			d.fail("record", "run `assent node prepare`", "stream %s: %v", name, err)
+			d.fail(at.check, "run `assent node prepare`", "stream %s: %v", at.name, err)
 			continue
 		}
 		info := s.CachedInfo()
 		if most := info.Config.MaxBytes; most > 0 && info.State.Bytes*100 > uint64(most)*fullAt {
-			d.warn("record", "make it larger (`assent node prepare --max-decisions BYTES`): when the decision stream is full, nothing is allowed", "stream %s is %d %% full", name, info.State.Bytes*100/uint64(most))
-			continue
+			d.warn(at.check, at.remedy, "stream %s is %d %% full", at.name, info.State.Bytes*100/uint64(most))
+		} else {
+			d.ok(at.check, "%s holds %s", at.name, count(int(info.State.Msgs), "record"))
 		}
-		d.ok("record", "%s holds %d records", name, info.State.Msgs)
-		d.checkAuditor(ctx, s)
+		d.checkAuditor(ctx, s, at.auditor)
 	}
 }
 
-func (d *doctor) checkAuditor(ctx context.Context, s jetstream.Stream) {
+func (d *doctor) checkAuditor(ctx context.Context, s jetstream.Stream, check string) {
 	name := s.CachedInfo().Config.Name
 	c, err := s.Consumer(ctx, node.AuditorDurable)
 	if err != nil {
-		d.fail("auditor", "run `assent node prepare`", "the auditor's place in %s is missing: %v", name, err)
+		d.fail(check, "run `assent node prepare`", "the auditor's place in %s is missing: %v", name, err)
 		return
 	}
 	info := c.CachedInfo()
 	switch behind := info.NumPending + uint64(info.NumAckPending); {
 	case info.NumWaiting == 0:
-		d.warn("auditor", "start `assent auditor`: the record is in the stream, but nobody copies it", "no auditor reads %s", name)
+		d.warn(check, "start `assent auditor`: the record is in the stream, but nobody copies it", "no auditor reads %s", name)
 	case behind > behindAt:
-		d.warn("auditor", "look at the auditor's log", "the auditor is %d records of %s behind", behind, name)
+		d.warn(check, "look at the auditor's log", "the auditor is %d records of %s behind", behind, name)
 	}
 }
 
@@ -150,29 +153,36 @@ func (d *doctor) checkLinks(ctx context.Context) {
 		d.fail("chain", "", "%v", err)
 		return
 	}
-	fits := true
+	if len(chain) == 0 {
+		d.ok("chain", "the chain is empty: open asks go straight to the terminal")
+	}
+	fits := len(chain) > 0
 	for _, row := range compareLinks(chain, running) {
-		if row.Problem != "" {
-			fits = false
-			d.warn("chain", "see `assent links`", "link %s %s", row.Name, problemTexts[row.Problem])
+		if row.Problem == "" {
+			continue
 		}
+		fits = false
+		remedy := "see `assent links`"
+		if row.Problem == problemUnable {
+			remedy = "mend that and start the judge again: until then it defers every ask"
+		}
+		d.warn("chain", remedy, "link %s %s", row.Name, row.problemText())
 	}
 	if fits {
-		d.ok("chain", "%d links named, all of them running", len(chain))
+		d.ok("chain", "%s named, all running", count(len(chain), "link"))
 	}
 }
 
 // checkGate proves the gate: a call that a built-in rule denies must come back
 // denied by that rule, and be on the record.
 func (d *doctor) checkGate(ctx context.Context) {
-	p, err := d.target.resolve(d.env, protocol.RoleAgent)
-	if err != nil {
-		d.warn("gate", "name an agent's credentials to have the gate proven", "not proven by a call: %v", err)
+	p, ok := d.as(protocol.RoleAgent, d.agent, "gate-call")
+	if !ok {
 		return
 	}
 	a, err := dialAgent(ctx, p, "doctor")
 	if err != nil {
-		d.fail("gate", "", "%v", err)
+		d.fail("gate-call", "", "%v", err)
 		return
 	}
 	defer a.close()
@@ -184,47 +194,46 @@ func (d *doctor) checkGate(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.fail("gate", "", "the gate does not decide: %v", err)
+		d.fail("gate-call", "", "the gate does not decide: %v", err)
 	case decision.Allowed() || decision.Outcome != protocol.DeniedByRule || decision.Origin != policy.OriginBuiltin:
-		d.fail("gate", "this is no gate of Assent, or one with a fault: do not use it", "a call that must be denied came back as %s (%s)", decision.Result, decision.Outcome)
+		d.fail("gate-call", "this is no gate of Assent, or one with a fault: do not use it", "a call that must be denied came back as %s (%s)", decision.Result, decision.Outcome)
 	default:
-		d.ok("gate", "a call that must be denied was denied: ask %s", decision.Ask)
+		d.ok("gate-call", "a call that must be denied was denied: ask %s", decision.Ask)
 		d.checkRecorded(ctx, decision.Ask)
 	}
 }
 
 // checkRecorded looks the canary's decision up in the stream, as an auditor.
 func (d *doctor) checkRecorded(ctx context.Context, id string) {
-	p, err := d.target.resolve(d.env, protocol.RoleAuditor)
-	if err != nil {
-		d.warn("record", "name an auditor's credentials to have it proven", "not proven: %v", err)
+	p, ok := d.as(protocol.RoleAuditor, d.auditor, "record-call")
+	if !ok {
 		return
 	}
 	nc, err := bus.Connect(ctx, bus.Config{URL: p.NATS, Creds: p.Creds, Role: protocol.RoleAuditor, Logger: quietLog()})
 	if err != nil {
-		d.fail("record", "", "%v", err)
+		d.fail("record-call", "", "%v", err)
 		return
 	}
 	defer nc.Close()
 	subjects, err := protocol.NewSubjects(d.node)
 	if err != nil {
-		d.fail("record", "", "%v", err)
+		d.fail("record-call", "", "%v", err)
 		return
 	}
 	of, err := subjects.DecisionOf(id)
 	if err != nil {
-		d.fail("record", "", "%v", err)
+		d.fail("record-call", "", "%v", err)
 		return
 	}
 	for m, err := range bus.ReadStream(ctx, nc, protocol.StreamDecisions, 1, of) {
 		if err != nil {
-			d.fail("record", "", "reading the record: %v", err)
+			d.fail("record-call", "", "reading the record: %v", err)
 			return
 		}
 		if strings.Contains(m.Subject, id) {
-			d.ok("record", "that denial is on the record, at %d", m.Seq)
+			d.ok("record-call", "that denial is on the record, at %d", m.Seq)
 			return
 		}
 	}
-	d.fail("record", "do not use this node: it answers without recording", "the gate denied ask %s without recording it", id)
+	d.fail("record-call", "do not use this node: it answers without recording", "the gate denied ask %s without recording it", id)
 }

@@ -160,31 +160,55 @@ func TestTheFaceShowsAnAskAndTakesTheAnswer(t *testing.T) {
 		outcome             protocol.Outcome
 		reason              string
 	}{
-		{"a allows this once", "make one", "a", protocol.AllowedByHuman, ""},
-		{"allow is a", "make two", "allow", protocol.AllowedByHuman, ""},
-		{"d denies", "make three", "d", protocol.DeniedByHuman, ""},
-		{"d with words denies with a reason", "make four", "d not before the release", protocol.DeniedByHuman, "not before the release"},
+		{"a allows this once", "make one", "a 1", protocol.AllowedByHuman, ""},
+		{"allow is a", "make two", "allow 2", protocol.AllowedByHuman, ""},
+		{"d denies", "make three", "d 3", protocol.DeniedByHuman, ""},
+		{"d with words denies with a reason", "make four", "d 4 not before the release", protocol.DeniedByHuman, "not before the release"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			decided := d.asks(t, row.command)
 			d.waitFor(t, row.command)
 			d.types(t, "yes please") // no word of the face: nothing happens
+			d.types(t, "a")          // of which one? nothing happens
+			d.types(t, "a 99")
 			d.types(t, row.line)
 			if got := <-decided; got.Outcome != row.outcome || got.Reason != row.reason {
 				t.Errorf("got %s with %q, want %s with %q", got.Outcome, got.Reason, row.outcome, row.reason)
 			}
 		})
 	}
-	if !strings.Contains(d.shown.String(), "please say a, d or l") {
+	if !strings.Contains(d.shown.String(), "please say") {
 		t.Error("a word that is none of the face's was not refused aloud")
+	}
+}
+
+// An answer that was typed for one ask must not fall on the next one.
+func TestAnAnswerNamesItsAsk(t *testing.T) {
+	d := newDesktop(t, `{"permission":{"*":"ask"},"terminal":{"kind":"human"}}`)
+	first := d.asks(t, "make harmless")
+	d.waitFor(t, "── ask 1 ──")
+	d.types(t, "d 1")
+	if got := <-first; got.Outcome != protocol.DeniedByHuman {
+		t.Fatalf("got %s", got.Outcome)
+	}
+	second := d.asks(t, "rm -rf /")
+	d.waitFor(t, "── ask 2 ──")
+	d.types(t, "a 1") // meant for the first, which is over
+	d.types(t, "a")
+	d.types(t, "d 2 no")
+	if got := <-second; got.Outcome != protocol.DeniedByHuman || got.Reason != "no" {
+		t.Errorf("got %s with %q", got.Outcome, got.Reason)
+	}
+	if !strings.Contains(d.shown.String(), "which one?") {
+		t.Error("an answer to an ask that is over was not refused aloud")
 	}
 }
 
 func TestTheFaceCannotBeRedrawnByAnAgent(t *testing.T) {
 	d := newDesktop(t, `{"permission":{"*":"ask"},"terminal":{"kind":"human"}}`)
 	decided := d.asks(t, "make \x1b[2J\x1b[Hallowed \u202eevil")
-	d.waitFor(t, "a = allow this once")
-	d.types(t, "d")
+	d.waitFor(t, "── ask 1 ──")
+	d.types(t, "d 1")
 	<-decided
 	if shown := d.shown.String(); strings.ContainsAny(shown, "\x1b\u202e") {
 		t.Errorf("control characters of the agent reach the screen: %q", shown)

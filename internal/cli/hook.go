@@ -89,7 +89,7 @@ func (h *claudeHook) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return h.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&h.local, "local", "", "absolute path of the file that `assent up` wrote (default: this user's)")
+	f.StringVar(&h.local, "local", "", "absolute path of the file that assent up wrote (default: this user's)")
 	f.StringVar(&h.at.NATS, "nats", "", "address of the NATS server, with --creds")
 	f.StringVar(&h.at.Creds, "creds", "", "absolute path of the agent's credentials file")
 	f.StringVar(&h.at.Node, "node", "", "name of the node (default: that of the local file, or main)")

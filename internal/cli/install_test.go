@@ -66,9 +66,13 @@ func (p *person) read(rel string) string {
 }
 
 func (p *person) types(args ...string) (code int, stdout, stderr string) {
+	return p.runs(args, Install, Uninstall)
+}
+
+func (p *person) runs(args []string, commands ...Command) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	env := &Env{Stdin: strings.NewReader("y\n"), Stdout: &out, Stderr: &errs, Getenv: p.getenv}
-	code = Main(env, args, Install, Uninstall)
+	code = Main(env, args, commands...)
 	return code, out.String(), errs.String()
 }
 

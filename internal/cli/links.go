@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -31,7 +34,7 @@ func Links(env *Env) *cobra.Command {
 		Short: "Links named in the chain, links running, and what does not fit",
 		Long: "Compares the policy's authorizerChain with the links that answer discovery on the node.\n" +
 			"A link that is named and does not run is skipped for every ask; one that runs and is not named\n" +
-			"decides nothing.",
+			"decides nothing; one that says that it cannot work defers every ask.",
 		Example: "  assent links\n  assent links --json",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,6 +54,8 @@ type linkRow struct {
 	Running int `json:"running"`
 	// Versions are those of the running ones, without repeats.
 	Versions []string `json:"versions"`
+	// Health is why a running one says that it cannot work; "" when none does.
+	Health string `json:"health"`
 	// Problem is "" when it fits.
 	Problem string `json:"problem"`
 }
@@ -59,14 +64,24 @@ type linkRow struct {
 const (
 	problemMissing  = "missing"
 	problemUnnamed  = "unnamed"
+	problemUnable   = "unable"
 	problemVersions = "versions_differ"
 )
 
 var problemTexts = map[string]string{
-	"":              "",
 	problemMissing:  "named, but does not run: it is skipped",
 	problemUnnamed:  "runs, but is not named: it decides nothing",
+	problemUnable:   "cannot work",
 	problemVersions: "runs in different versions under one name",
+}
+
+// problemText says for people what does not fit; "" when it fits.
+func (r linkRow) problemText() string {
+	text := problemTexts[r.Problem]
+	if r.Problem == problemUnable {
+		text += ": " + r.Health
+	}
+	return text
 }
 
 func runLinks(ctx context.Context, env *Env, t target, asJSON bool) error {
@@ -117,7 +132,7 @@ func namedLinks(ctx context.Context, nc *nats.Conn) ([]string, error) {
 	}
 	kv, err := js.KeyValue(ctx, protocol.BucketPolicy)
 	if err != nil {
-		return nil, fmt.Errorf("opening the policy: %w", err)
+		return nil, unprepared(fmt.Errorf("opening the policy: %w", err))
 	}
 	entry, err := kv.Get(ctx, policy.LayerFleet)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -133,6 +148,15 @@ func namedLinks(ctx context.Context, nc *nats.Conn) ([]string, error) {
 	return snapshot.Chain(), nil
 }
 
+// unprepared adds the remedy to the failure of somebody who looks for a stream
+// or bucket that nobody has made yet.
+func unprepared(err error) error {
+	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("%w: run `assent node prepare` first", err)
+	}
+	return err
+}
+
 // How long to listen for running links: until none has answered for a while.
 const (
 	linksStall = 300 * time.Millisecond
@@ -141,7 +165,11 @@ const (
 )
 
 // runningLink is one worker as it announces itself.
-type runningLink struct{ name, version string }
+type runningLink struct {
+	name, version string
+	// health is why it cannot work; "" when it can, or does not say.
+	health string
+}
 
 // runningLinks asks all links of node to announce themselves.
 func runningLinks(ctx context.Context, nc *nats.Conn, node string) ([]runningLink, error) {
@@ -193,7 +221,11 @@ func announced(data []byte, node string) (runningLink, bool) {
 		return runningLink{}, false
 	}
 	name := info.Metadata["link"]
-	return runningLink{name: name, version: cmp.Or(info.Metadata["version"], info.Version)}, protocol.ValidToken(name)
+	health := protocol.Safe(info.Metadata[link.MetadataHealth], 4*shortText, false)
+	if health == link.HealthOK {
+		health = ""
+	}
+	return runningLink{name: name, version: cmp.Or(info.Metadata["version"], info.Version), health: health}, protocol.ValidToken(name)
 }
 
 // compareLinks puts the chain's links first, in its order, then the others by
@@ -210,6 +242,7 @@ func compareLinks(chain []string, running []runningLink) []linkRow {
 			rows = append(rows, linkRow{Name: r.name, Versions: []string{}})
 		}
 		rows[i].Running++
+		rows[i].Health = cmp.Or(rows[i].Health, r.health)
 		if !slices.Contains(rows[i].Versions, r.version) {
 			rows[i].Versions = append(rows[i].Versions, r.version)
 		}
@@ -228,6 +261,8 @@ func (r linkRow) problem() string {
 		return problemMissing
 	case r.Place == 0:
 		return problemUnnamed
+	case r.Health != "":
+		return problemUnable
 	case len(r.Versions) > 1:
 		return problemVersions
 	default:
@@ -240,14 +275,31 @@ func printLinks(env *Env, node string, rows []linkRow) error {
 		_, err := fmt.Fprintf(env.Stdout, "node %s: the chain names no links and none runs\n", node)
 		return err
 	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PLACE\tLINK\tRUNNING\tVERSION\tPROBLEM")
-	for _, r := range rows {
-		place := "-"
-		if r.Place > 0 {
-			place = fmt.Sprint(r.Place)
+	return table(env.Stdout, func(w io.Writer) {
+		fmt.Fprintln(w, "PLACE\tLINK\tRUNNING\tVERSION\tPROBLEM")
+		for _, r := range rows {
+			place := "-"
+			if r.Place > 0 {
+				place = fmt.Sprint(r.Place)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", place, r.Name, r.Running, short(strings.Join(r.Versions, ", ")), r.problemText())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", place, r.Name, r.Running, short(strings.Join(r.Versions, ", ")), problemTexts[r.Problem])
+	})
+}
+
+// table prints rows of cells that tabs separate, in columns, without blanks at
+// the ends of lines.
+func table(out io.Writer, fill func(io.Writer)) error {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fill(w)
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
 	}
-	return w.Flush()
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+	}
+	return nil
 }

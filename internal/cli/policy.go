@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 
 	"github.com/go-json-experiment/json"
@@ -28,11 +30,12 @@ func policyCheck(env *Env) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Say what is wrong with a policy file, and what in it looks wrong",
 		Long: `Reads a policy file as a gate would: errors come with file, line and column, and what
-was expected. A file that is right may still hold rules that can never match, or leave
-more open than it seems: those are warnings.
+was expected. A file that is right may still hold rules that can never match, names that
+look misspelt, or leave more open than it seems: those are warnings. It does not say what
+the policy would do with a call. "-" for FILE reads standard input.
 
 Exit 0: a gate would take it (there may be warnings). Exit 3: it would not.`,
-		Example: "  assent policy check policy.jsonc",
+		Example: "  assent policy check policy.jsonc\n  assent policy check - < policy.jsonc",
 		Args:    exactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return checkPolicy(env, args[0], asJSON)
@@ -66,9 +69,9 @@ type checked struct {
 }
 
 func checkPolicy(env *Env, path string, asJSON bool) error {
-	doc, err := os.ReadFile(path)
+	path, doc, err := policyFile(env, path)
 	if err != nil {
-		return fmt.Errorf("reading policy: %w", err)
+		return err
 	}
 	result := checked{Errors: []finding{}, Warnings: []finding{}}
 	snapshot, err := policy.CompileFile(policy.LayerFleet, path, doc)
@@ -82,15 +85,62 @@ func checkPolicy(env *Env, path string, asJSON bool) error {
 		return err
 	default:
 		result.OK, result.Digest = true, snapshot.Digest()
-		warnings, err := policy.Lint(path, doc)
-		if err != nil {
+		if result.Warnings, err = policyWarnings(path, doc); err != nil {
 			return err
-		}
-		for _, w := range warnings {
-			result.Warnings = append(result.Warnings, finding{w.File, w.Line, w.Column, w.Message})
 		}
 	}
 	return printChecked(env, path, result, asJSON)
+}
+
+// policyFile reads the policy at path, "-" for standard input; name is what it
+// is called in findings.
+func policyFile(env *Env, path string) (name string, doc []byte, err error) {
+	if path == "-" {
+		// One byte more than is accepted, so that what is too long says so.
+		doc, err := io.ReadAll(io.LimitReader(env.Stdin, policy.MaxDocument+1))
+		if err != nil {
+			return "", nil, fmt.Errorf("reading policy from standard input: %w", err)
+		}
+		return "<stdin>", doc, nil
+	}
+	doc, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("reading policy: %w: name an existing policy file; examples/policy.jsonc is one to start from", err)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("reading policy: %w", err)
+	}
+	return path, doc, nil
+}
+
+// policyWarnings is what looks wrong in a policy that a gate would take.
+func policyWarnings(path string, doc []byte) ([]finding, error) {
+	warnings, err := policy.Lint(path, doc)
+	if err != nil {
+		return nil, err
+	}
+	out := []finding{}
+	for _, w := range warnings {
+		out = append(out, finding{w.File, w.Line, w.Column, w.Message})
+	}
+	return out, nil
+}
+
+// warnPolicy says on standard error what looks wrong in a policy that is about
+// to be put in force; the policy's own errors are returned.
+func warnPolicy(env *Env, path string, doc []byte) error {
+	warnings, err := policyWarnings(path, doc)
+	if err != nil {
+		return err
+	}
+	printWarnings(env, warnings)
+	return nil
+}
+
+func printWarnings(env *Env, warnings []finding) {
+	for _, f := range warnings {
+		fmt.Fprintln(env.Stderr, f.String()+" (warning)")
+	}
 }
 
 func printChecked(env *Env, path string, result checked, asJSON bool) error {
@@ -102,9 +152,7 @@ func printChecked(env *Env, path string, result checked, asJSON bool) error {
 		for _, f := range result.Errors {
 			fmt.Fprintln(env.Stderr, f)
 		}
-		for _, f := range result.Warnings {
-			fmt.Fprintln(env.Stderr, f.String()+" (warning)")
-		}
+		printWarnings(env, result.Warnings)
 	}
 	if !result.OK {
 		return &exitError{code: exitBadPolicy}
@@ -122,12 +170,16 @@ func policyPush(env *Env) *cobra.Command {
 		Short: "Put a policy file in force at every gate of the node",
 		Long: `Stores a policy file as the fleet layer of the node. Every gate takes it at once,
 without a restart. A file that does not compile is refused, and so is a push that
-somebody else's has overtaken.`,
+somebody else's has overtaken. Warnings are those of policy check. "-" for FILE reads
+standard input.`,
 		Example: "  assent policy push policy.jsonc",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := readPolicy(args[0])
+			path, doc, err := policyFile(env, args[0])
 			if err != nil {
+				return err
+			}
+			if err := warnPolicy(env, path, doc); err != nil {
 				return err
 			}
 			return withConn(cmd.Context(), env, t, protocol.RoleOperator, func(nc *nats.Conn, p place) error {

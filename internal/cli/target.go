@@ -23,7 +23,7 @@ func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.nats, "nats", "", "address of the NATS server (default: ASSENT_NATS, then the local one)")
 	f.StringVar(&t.creds, "creds", "", "credentials file (default: ASSENT_CREDS, then the local one for the role)")
 	f.StringVar(&t.node, "node", "", "name of the node (default: ASSENT_NODE, then the local one, then main)")
-	f.StringVar(&t.store, "store", "", "store folder of a local `assent up` (default: ASSENT_STORE, then the local default)")
+	f.StringVar(&t.store, "store", "", "store folder of a local node (default: ASSENT_STORE, then the local default)")
 }
 
 // place is a resolved target.
@@ -47,7 +47,7 @@ func (t target) resolve(env *Env, role protocol.Role) (place, error) {
 		p.Node = firstOf(p.Node, defaultNode)
 		return p, protocol.CheckToken("node", p.Node)
 	}
-	d, err := t.local(env, p.Store)
+	d, err := t.local(env, p.Store, p.Node)
 	switch {
 	case errors.Is(err, local.ErrNone) && p.NATS != "":
 		return place{}, fmt.Errorf("no credentials for role %s: name a file with --creds or ASSENT_CREDS (`assent creds issue --role %s --name NAME --out FILE` makes one)", role, role)
@@ -65,8 +65,9 @@ func (t target) resolve(env *Env, role protocol.Role) (place, error) {
 	return p, protocol.CheckToken("node", p.Node)
 }
 
-// local reads the default of a named store, or of this user.
-func (t target) local(env *Env, store string) (local.Default, error) {
+// local reads the default of a named store, of this user, or of the usual store
+// of a node that is named and is not this user's default.
+func (t target) local(env *Env, store, node string) (local.Default, error) {
 	if store != "" {
 		return local.Load(filepath.Join(store, local.FileName))
 	}
@@ -74,7 +75,19 @@ func (t target) local(env *Env, store string) (local.Default, error) {
 	if err != nil {
 		return local.Default{}, err
 	}
-	return local.Load(path)
+	d, err := local.Load(path)
+	if node == "" || err == nil && d.Node == node {
+		return d, err
+	}
+	if dir, derr := storeDir(env, "", node); derr == nil {
+		if other, oerr := local.Load(filepath.Join(dir, local.FileName)); oerr == nil {
+			return other, nil
+		}
+	}
+	if err == nil {
+		return local.Default{}, fmt.Errorf("the local default is node %s, not %s: name the store with --store, or the server with --nats and --creds", d.Node, node)
+	}
+	return d, err
 }
 
 const defaultNode = "main"

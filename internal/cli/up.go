@@ -22,7 +22,7 @@ import (
 // upFlags are the flags of `assent up`.
 type upFlags struct {
 	policy, judges, store, listen, web, node, metrics string
-	json, noDefault                                   bool
+	json, noDefault, takeDefault                      bool
 	logging                                           logging
 }
 
@@ -55,6 +55,7 @@ starter policy (examples/policy.jsonc).`,
 	fl.StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
 	fl.BoolVar(&f.json, "json", false, "print one line of JSON when it is ready to serve")
 	fl.BoolVar(&f.noDefault, "no-default", false, "do not become the node that the other commands of this user find")
+	fl.BoolVar(&f.takeDefault, "default", false, "become it even in the place of another node that runs")
 	f.logging.flags(fl)
 	return cmd
 }
@@ -87,6 +88,8 @@ func up(ctx context.Context, env *Env, f upFlags) error {
 	if err != nil {
 		return err
 	}
+	// Whoever sits at the face hears of asks and answers there.
+	f.logging.quiet = f.logging.quiet || !f.json && !f.logging.verbose && hasFace(env)
 	log := f.logging.logger(env)
 	n, err := node.Start(ctx, node.Config{Store: store, Listen: f.listen, Node: f.node, Logger: log})
 	if err != nil {
@@ -122,7 +125,7 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		if err := d.Save(filepath.Join(store, local.FileName)); err != nil {
 			return err
 		}
-		path, err := becomeDefault(env, d, f.noDefault)
+		path, err := becomeDefault(env, d, f, log)
 		if err != nil {
 			return err
 		}
@@ -197,15 +200,20 @@ func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte,
 	return err
 }
 
-// becomeDefault makes d what the other commands of this user find, unless
-// another node that is alive is that already.
-func becomeDefault(env *Env, d local.Default, not bool) (string, error) {
-	if not {
+// becomeDefault makes d what the other commands of this user find. A node that
+// runs is not pushed out of that place in silence: the commands, and hooks that
+// follow the default, would ask another policy from one moment to the next.
+func becomeDefault(env *Env, d local.Default, f upFlags, log *slog.Logger) (string, error) {
+	if f.noDefault {
 		return "", nil
 	}
 	path, err := local.Path(env.Getenv)
 	if err != nil {
 		return "", err
+	}
+	if have, err := local.Load(path); err == nil && have.Store != d.Store && node.InUse(have.Store) && !f.takeDefault {
+		log.Warn("another node of this user runs and stays the default: name this one with --store or ASSENT_STORE, or start it with --default", "default", have.Node, "store_of_this", d.Store)
+		return "", nil
 	}
 	if err := d.Save(path); err != nil {
 		return "", err
@@ -243,9 +251,12 @@ func banner(env *Env, d local.Default, path, policyFile string) {
 		"Ctrl-C stops it. Open asks wait for the next start.\n\n")
 }
 
+// hasFace says whether a person sits at this process.
+func hasFace(env *Env) bool { return isTerminal(env.Stdin) && isTerminal(env.Stdout) }
+
 // showFace runs the face of `assent up` where a person sits at it.
 func showFace(ctx context.Context, env *Env, n *node.Node, d local.Default) error {
-	if !isTerminal(env.Stdin) || !isTerminal(env.Stdout) {
+	if !hasFace(env) {
 		return nil
 	}
 	nc, err := bus.Connect(ctx, bus.Config{InProcess: n, Creds: d.Creds[protocol.RoleApprover], Role: protocol.RoleApprover})

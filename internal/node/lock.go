@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,3 +93,6 @@ func (l *lockFile) release() error {
 	// processes lock two different files of the same name.
 	return l.f.Close()
 }
+
+// InUse says whether a node runs on the store at this moment, in any process.
+func InUse(store string) bool { return held(filepath.Join(store, lockName)) }

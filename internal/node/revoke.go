@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -40,64 +43,119 @@ func (s Selector) matches(c Credential) bool {
 // Revoke withdraws credentials for good: the server cuts their connections and
 // refuses new ones, now and after a restart. It returns those that it revoked.
 // It is recorded on disk first; when a node runs on the store but does not
-// confirm, the error is ErrNotConfirmed. An outside server is told by PushTo.
+// confirm, the error is ErrNotConfirmed. Whether any server was told at all is
+// Tell's to say: a server that does not run on the store is not.
 func (a *Authority) Revoke(ctx context.Context, sel Selector) ([]Credential, error) {
-	var revoked []Credential
-	var tokens []string
+	r, err := a.Withdraw(sel)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Tell(ctx, ""); err != nil {
+		return r.Now, fmt.Errorf("revoked and recorded, but %w; restart the server, or try again", err)
+	}
+	return r.Now, nil
+}
+
+// Withdrawal is what Withdraw found.
+type Withdrawal struct {
+	// Now are the credentials that it recorded as revoked.
+	Now []Credential
+	// Before are those that match and were revoked already, where none was live:
+	// somebody says it again, perhaps because the server did not hear it.
+	Before []Credential
+}
+
+// Withdraw records that credentials are revoked. It tells no server: until Tell
+// has, a running one still takes them. What is revoked already may be withdrawn
+// again; nothing that matches is ErrUnknownCredential.
+func (a *Authority) Withdraw(sel Selector) (Withdrawal, error) {
+	var w Withdrawal
 	err := a.locked("", func(k *keys, led *ledger) error {
 		now := led.now()
 		for i, c := range led.Issued {
-			if sel.matches(c) && c.Live(now) {
+			switch {
+			case !sel.matches(c):
+			case c.Live(now):
 				led.Issued[i].Revoked = now.UTC().Truncate(time.Second)
-				revoked = append(revoked, led.Issued[i])
+				w.Now = append(w.Now, led.Issued[i])
+			case !c.Revoked.IsZero():
+				w.Before = append(w.Before, c)
 			}
 		}
-		if len(revoked) == 0 {
-			return fmt.Errorf("%w: nothing live is called %s%s %s; see `assent creds list`", ErrUnknownCredential, sel.Key, sel.Role, sel.Name)
+		switch {
+		case len(w.Now) > 0:
+			w.Before = nil
+		case len(w.Before) > 0:
+			return nil
+		default:
+			return fmt.Errorf("%w: nothing live is called %s; see `assent creds list`", ErrUnknownCredential, sel)
 		}
 		if err := led.save(); err != nil {
 			return err
 		}
-		return collect(a, k, led, &tokens)
+		_, err := a.resign(k, led)
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return Withdrawal{}, err
 	}
-	if err := a.tell(ctx, tokens); err != nil {
-		return revoked, fmt.Errorf("revoked and recorded, but %w: %w; restart the server, or try again", ErrNotConfirmed, err)
-	}
-	return revoked, nil
+	return w, nil
 }
 
-func collect(a *Authority, k *keys, led *ledger, tokens *[]string) error {
-	all, err := a.resign(k, led)
-	if err != nil {
-		return err
-	}
-	for _, tok := range all {
-		*tokens = append(*tokens, tok)
-	}
-	return nil
+func (s Selector) String() string {
+	return strings.Join(slices.DeleteFunc([]string{s.Key, string(s.Role), s.Name}, func(w string) bool { return w == "" }), " ")
 }
 
-// tell hands the account JWTs to the server that runs on this store, if one
-// does: in this process, or at the address that its owner left in the store.
-func (a *Authority) tell(ctx context.Context, tokens []string) error {
+// Tell hands every account's JWT, and with it every revocation, to the server
+// at url, if there is one, and to the one that runs on this store, if one does:
+// in this process, or at the address that its owner left in the store. It
+// returns the addresses of those that confirmed; none and no error means that
+// there was nobody to tell. One that does not confirm is ErrNotConfirmed. It
+// may be repeated.
+func (a *Authority) Tell(ctx context.Context, url string) (told []string, err error) {
+	var errs []error
+	note := func(at string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: %s: %w", ErrNotConfirmed, at, err))
+			return
+		}
+		told = append(told, at)
+	}
+	own, err := a.tellOwn(ctx)
+	if own != "" {
+		note(own, err)
+	}
+	if url != "" && url != own {
+		note(url, a.PushTo(ctx, url))
+	}
+	return told, errors.Join(errs...)
+}
+
+// tellOwn tells the server that runs on this store; own is "" without one.
+func (a *Authority) tellOwn(ctx context.Context) (own string, err error) {
 	a.mu.Lock()
 	push := a.push
 	a.mu.Unlock()
 	if push != nil {
-		return push(ctx, tokens)
+		all, err := a.AccountJWTs()
+		if err != nil {
+			return ownServer, err
+		}
+		return ownServer, push(ctx, slices.Collect(maps.Values(all)))
 	}
 	if !held(filepath.Join(a.store, lockName)) {
-		return nil
+		return "", nil
 	}
 	at, err := readAddress(a.store)
 	if err != nil {
-		return fmt.Errorf("a node runs on the store, but its address cannot be read: %w", err)
+		return ownServer, fmt.Errorf("a node runs on the store, but its address cannot be read: %w", err)
 	}
-	return a.PushTo(ctx, at.NATS)
+	return at.NATS, a.PushTo(ctx, at.NATS)
 }
+
+// ownServer stands for the address of the server that runs on the store where
+// it cannot be named better.
+const ownServer = "the server on this store"
 
 // PushTo hands every account's JWT to the server at url: for a server that
 // does not run on this store.
@@ -111,11 +169,7 @@ func (a *Authority) PushTo(ctx context.Context, url string) error {
 		return err
 	}
 	defer nc.Close()
-	tokens := make([]string, 0, len(all))
-	for _, tok := range all {
-		tokens = append(tokens, tok)
-	}
-	return pushClaims(ctx, nc, tokens)
+	return pushClaims(ctx, nc, slices.Collect(maps.Values(all)))
 }
 
 // systemConn connects as the authority itself.

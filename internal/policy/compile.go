@@ -3,6 +3,8 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/tailscale/hujson"
 )
 
 // Compile reads one layer's document. name is the layer ("fleet"), which
@@ -30,8 +32,24 @@ func CompileFile(layer, file string, doc []byte) (*Snapshot, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(canonical(nil, tree))
+	sum := sha256.Sum256(canonical(nil, withoutSchema(tree)))
 	s.digest = "sha256:" + hex.EncodeToString(sum[:])
 	s.rules.seal()
 	return s, nil
+}
+
+// withoutSchema is the document without what only editors read: a policy that
+// rules alike has the same digest.
+func withoutSchema(tree hujson.Value) hujson.Value {
+	obj, ok := tree.Value.(*hujson.Object)
+	if !ok {
+		return tree
+	}
+	kept := &hujson.Object{}
+	for _, m := range obj.Members {
+		if key, err := text(m.Name); err != nil || key != schemaKey {
+			kept.Members = append(kept.Members, m)
+		}
+	}
+	return hujson.Value{Value: kept}
 }

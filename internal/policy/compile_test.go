@@ -24,6 +24,7 @@ var accepted = map[string]string{
 	"an envelope":                `{"modelDelegation":{"allowedSurfaces":["bash"],"excludedSurfaces":["external_*"]}}`,
 	"a terminal":                 `{"terminal":{"kind":"parent","maxWait":"90m"}}`,
 	"the rest":                   `{"linkTimeout":"1.5s","yoloMode":true,"debugLog":false,"secretPaths":["*.tfstate"],"limits":{"asksPerSecond":1,"pending":1e2}}`,
+	"a schema for editors":       `{"$schema":"../docs/policy.schema.json"}`,
 	"a home pattern that climbs": `{"permission":{"path":{"~/a/../b":"deny"}}}`,
 }
 
@@ -72,7 +73,13 @@ func TestReaderRefuses(t *testing.T) {
 		{"a key of later versions", `{"trustedProjects":[]}`, `unknown key "trustedProjects"`},
 		{"an empty secret", `{"secretPaths":[""]}`, `secretPaths holds an empty text`},
 		{"a document that is a list", `[]`, `the policy is a list; expected an object`},
-		{"nothing", ``, `the document ends too early`},
+		{"nothing", ``, `f:1:1: the file is empty; write at least {}`},
+		{"blanks", " \t\r\n\n", `f:1:1: the file is empty; write at least {}`},
+		{"comments alone", "// a\n/* b */ // c", `f:1:1: the file is empty; write at least {}`},
+		{"an open comment", "/* a", `the document ends too early`},
+		{"a duration in days", `{"terminal":{"maxWait":"1d"}}`, `maxWait is "1d"; the longest unit is the hour: use "24h"`},
+		{"a schema that is no text", `{"$schema":{}}`, `f:1:12: $schema is an object; expected a text`},
+		{"a schema twice", `{"$schema":"a","$schema":"b"}`, `duplicate key "$schema"`},
 		{"two documents", `{}{}`, `after top-level value`},
 		{"an open object", "{\n\"permission\": {", `f:2:16: the document ends too early; expected a closing`},
 		{"a key without quotes", `{permission: {}}`, `f:1:2: invalid literal: permission; expected a value, and texts and keys in double quotes`},

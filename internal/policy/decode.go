@@ -69,6 +69,7 @@ func (d *decoder) members(obj *hujson.Object, read func(key string, m hujson.Obj
 // document reads the top of a layer.
 func (d *decoder) document(v hujson.Value) {
 	d.object(v, "the policy",
+		field{schemaKey, d.schemaName},
 		field{"permission", d.permission},
 		field{"authorizerChain", d.chain},
 		field{"linkTimeout", func(v hujson.Value) { d.duration(v, "linkTimeout", MaxLinkTimeout, &d.s.link) }},
@@ -79,6 +80,16 @@ func (d *decoder) document(v hujson.Value) {
 		field{"limits", d.limits},
 		field{"debugLog", func(v hujson.Value) { d.boolean(v, "debugLog", &d.s.debug) }},
 	)
+}
+
+// schemaKey names the document's schema to editors. It means nothing to the
+// reader and is no part of the digest.
+const schemaKey = "$schema"
+
+func (d *decoder) schemaName(v hujson.Value) {
+	if _, err := text(v); err != nil {
+		d.addf(v.StartOffset, "%s is %s; expected a text, as \"../docs/policy.schema.json\"", schemaKey, kindOf(v))
+	}
 }
 
 func (d *decoder) chain(v hujson.Value) {
@@ -216,6 +227,12 @@ func (d *decoder) duration(v hujson.Value, what string, most time.Duration, to *
 	if err != nil {
 		d.addf(v.StartOffset, "%s is %s; expected a duration as \"8s\" or \"2h30m\"", what, kindOf(v))
 		return
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 1000 {
+			d.addf(v.StartOffset, "%s is %q; the longest unit is the hour: use \"%dh\"", what, s, 24*n)
+			return
+		}
 	}
 	t, err := time.ParseDuration(s)
 	if err != nil || strings.TrimSpace(s) != s {

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tailscale/hujson"
 )
 
 // Warning is something in a valid document that hardly was meant so.
@@ -18,16 +20,23 @@ func (w Warning) String() string {
 }
 
 // Lint compiles doc and returns what a reader should be warned of, in the order
-// of the document: rules that a later one always overrides, and a bash that is
-// open to any command. It returns Compile's error for a document with errors.
+// of the document: rules that can never match or never win, names that look
+// like slips of the pen, and what leaves more open than it seems. It returns
+// Compile's error for a document with errors.
 func Lint(file string, doc []byte) ([]Warning, error) {
 	s, err := CompileFile(LayerFleet, file, doc)
 	if err != nil {
 		return nil, err
 	}
 	l := linter{places: newProblems(file, doc), s: s}
+	l.tree, _ = parse(l.places)
+	l.surfaces()
+	l.commands()
+	l.values()
 	l.shadowed()
 	l.openShell()
+	l.envelope()
+	l.ending()
 	if s.yolo {
 		l.warn(0, "yoloMode is on: whatever a rule asks is allowed without asking")
 	}
@@ -42,6 +51,7 @@ func Lint(file string, doc []byte) ([]Warning, error) {
 
 type linter struct {
 	places *problems
+	tree   hujson.Value
 	s      *Snapshot
 	out    []Warning
 }

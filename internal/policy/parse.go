@@ -30,6 +30,8 @@ func parse(p *problems) (hujson.Value, bool) {
 		p.addf(0, "the document starts with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(doc):
 		p.addf(invalidAt(doc), "this is not UTF-8; save the document as UTF-8")
+	case blank(doc):
+		p.addf(0, "the file is empty; write at least {}")
 	default:
 		if at := tooNested(doc); at >= 0 {
 			p.addf(at, "nested deeper than %d levels; no key of a policy needs that", maxDocumentNesting)
@@ -42,6 +44,25 @@ func parse(p *problems) (hujson.Value, bool) {
 		p.addf(syntaxAt(doc, err), "%s", syntaxMessage(err))
 	}
 	return hujson.Value{}, false
+}
+
+// blank says whether a document holds nothing but blanks and comments.
+func blank(doc []byte) bool {
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '/':
+			if end := afterComment(doc, i); end > i && end < len(doc) {
+				i = end
+				continue
+			}
+			// A line comment may end with the document; an open one may not.
+			return bytes.HasPrefix(doc[i:], []byte("//"))
+		}
+		return false
+	}
+	return true
 }
 
 func invalidAt(doc []byte) int {

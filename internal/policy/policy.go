@@ -102,7 +102,7 @@ func Empty() *Snapshot {
 func (s *Snapshot) Revision() uint64 { return s.revision }
 
 // Digest is "sha256:" and the hash of the document without its comments,
-// blanks and trailing commas.
+// blanks, trailing commas and "$schema".
 func (s *Snapshot) Digest() string { return s.digest }
 
 // WithRevision returns the same policy under another revision.

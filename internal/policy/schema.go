@@ -16,6 +16,7 @@ const schemaID = "https://assent.dev/schema/policy.json"
 // the same examples. Key order, which a schema cannot speak of, is the reader's
 // alone.
 type schemaDocument struct {
+	Schema          string            `json:"$schema,omitempty" jsonschema_description:"Where editors find this schema. It rules nothing."`
 	Permission      schemaPermission  `json:"permission,omitempty" jsonschema_description:"Rules by surface. Inside a surface the last rule that matches wins, so order matters."`
 	AuthorizerChain []schemaToken     `json:"authorizerChain,omitempty" jsonschema:"uniqueItems=true" jsonschema_description:"Links that judge what the rules leave open, in the order in which they are asked."`
 	LinkTimeout     schemaDuration    `json:"linkTimeout,omitempty" jsonschema_description:"How long the gate waits for one link: more than 0, at most 110s. Default 8s."`

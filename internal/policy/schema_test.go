@@ -58,6 +58,8 @@ var refusedByBoth = map[string]string{
 	"yolo as a text":               `{"yoloMode":"yes"}`,
 	"an empty secret":              `{"secretPaths":[""]}`,
 	"an unknown key of delegation": `{"modelDelegation":{"allowed":["bash"]}}`,
+	"a schema that is no text":     `{"$schema":1}`,
+	"a duration in days":           `{"linkTimeout":"1d"}`,
 	"a document that is a list":    `[]`,
 }
 

@@ -21,6 +21,16 @@ const (
 // the link may judge at once were already being judged.
 const FailureBusy = "busy"
 
+// What a link says of itself for discovery, beside its name, node and version.
+const (
+	// MetadataHealth is the key under which a link announces HealthOK, or why it
+	// cannot work.
+	MetadataHealth = "health"
+	HealthOK       = "ok"
+	// maxHealth bounds the announced reason, in bytes.
+	maxHealth = 200
+)
+
 // Option changes how Serve serves.
 type Option func(*config)
 
@@ -29,6 +39,7 @@ type config struct {
 	version     string
 	concurrency int
 	grace       time.Duration
+	health      string
 	log         *slog.Logger
 	ready       func()
 }
@@ -48,6 +59,12 @@ func Concurrency(n int) Option { return func(c *config) { c.concurrency = n } }
 // being judged; then it ends their contexts.
 func Grace(d time.Duration) Option { return func(c *config) { c.grace = d } }
 
+// Unhealthy announces that the link cannot work, and why, as those see who list
+// running links; it is asked all the same. Put no secret into the reason.
+func Unhealthy(reason string) Option {
+	return func(c *config) { c.health = protocol.Safe(reason, maxHealth, false) }
+}
+
 // Logger takes what went wrong; slog.Default without it.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
@@ -55,7 +72,7 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 func Ready(f func()) Option { return func(c *config) { c.ready = f } }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, log: slog.Default(), ready: func() {}}
+	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, health: HealthOK, log: slog.Default(), ready: func() {}}
 	for _, o := range opts {
 		o(&c)
 	}

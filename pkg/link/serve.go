@@ -118,7 +118,7 @@ func (s *server) start(ctx context.Context) error {
 	}
 	s.service, err = micro.AddService(s.nc, micro.Config{
 		Name: protocol.ServiceLink, Version: s.version, Description: "a judge in the chain of an Assent node",
-		Metadata: map[string]string{"link": s.name, "node": s.node, "version": s.version},
+		Metadata: map[string]string{"link": s.name, "node": s.node, "version": s.version, MetadataHealth: s.health},
 	})
 	if err != nil {
 		return fmt.Errorf("%w: announcing the link: %w", ErrName, err)

@@ -80,25 +80,33 @@ type Decision struct {
 	Note  string `json:"note"`
 	Abort bool   `json:"abort"`
 	// EditedInput replaces the tool's input when an approver changed it.
-	EditedInput    jsontext.Value `json:"edited_input"`
-	Tool           string         `json:"tool"`
-	Surface        string         `json:"surface"`
-	Value          string         `json:"value"`
-	MatchedPattern string         `json:"matched_pattern"`
-	Origin         string         `json:"origin"`
-	DecidedBy      Decider        `json:"decided_by"`
-	Trail          []TrailEntry   `json:"trail"`
-	Asks           []Entry        `json:"asks"`
-	Policy         PolicyRef      `json:"policy"`
-	CallDigest     string         `json:"call_digest"`
-	Requester      Requester      `json:"requester"`
-	AskedAt        time.Time      `json:"asked_at"`
-	DecidedAt      time.Time      `json:"decided_at"`
+	EditedInput jsontext.Value `json:"edited_input"`
+	Tool        string         `json:"tool"`
+	// Input is what the tool was called with, long strings cut: CallDigest is of
+	// the whole. Null where even that is too long for a record.
+	Input jsontext.Value `json:"input"`
+	// Approver is the person who answered, also where a rule overruled the answer.
+	Approver       string       `json:"approver"`
+	Surface        string       `json:"surface"`
+	Value          string       `json:"value"`
+	MatchedPattern string       `json:"matched_pattern"`
+	Origin         string       `json:"origin"`
+	DecidedBy      Decider      `json:"decided_by"`
+	Trail          []TrailEntry `json:"trail"`
+	Asks           []Entry      `json:"asks"`
+	Policy         PolicyRef    `json:"policy"`
+	CallDigest     string       `json:"call_digest"`
+	Requester      Requester    `json:"requester"`
+	AskedAt        time.Time    `json:"asked_at"`
+	DecidedAt      time.Time    `json:"decided_at"`
 }
 
 func (d *Decision) version() Version { return d.V }
 func (d *Decision) carries()         {}
-func (d *Decision) tidy()            { nilNull(&d.EditedInput) }
+func (d *Decision) tidy() {
+	nilNull(&d.EditedInput)
+	nilNull(&d.Input)
+}
 func (d *Decision) check() error {
 	if d.Outcome.Allows() && d.Result != FinalAllow {
 		return fmt.Errorf("%w: outcome %q does not go with %s", ErrField, d.Outcome, d.Result)
@@ -107,7 +115,8 @@ func (d *Decision) check() error {
 		return fmt.Errorf("%w: outcome %q does not go with allow", ErrField, d.Outcome)
 	}
 	return first(CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
-		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput))
+		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput),
+		optionalObject("input", d.Input), optionalToken("approver", d.Approver))
 }
 
 func knownDenial(o Outcome) bool {

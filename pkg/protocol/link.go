@@ -16,6 +16,8 @@ type Entry struct {
 	Origin         string `json:"origin"`
 	// Unit is the index into units of the shell unit it is about; 0 elsewhere.
 	Unit int `json:"unit"`
+	// HumanOnly: no link, grant or yolo answers it, only a person.
+	HumanOnly bool `json:"human_only,omitzero"`
 }
 
 // Unit is one piece that the shell reading found in a command.

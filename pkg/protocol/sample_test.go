@@ -102,7 +102,7 @@ func sampleTerminalVerdict() TerminalVerdict {
 func sampleDecision() Decision {
 	return Decision{
 		V: 1, Ask: askID, Node: "main", Gate: "g-7f3a", Agent: "ci-42", Session: Session{ID: "s2", Parent: "s1", Root: "s1"},
-		Result: FinalDeny, Outcome: DeniedByLink, Reason: "The path lies outside the project.", Tool: "read",
+		Result: FinalDeny, Outcome: DeniedByLink, Reason: "The path lies outside the project.", Tool: "read", Input: jsontext.Value(`{"file_path":"/srv/shared"}`), Approver: "oncall-1",
 		Surface: "external_directory", Value: "/srv/shared", MatchedPattern: "*", Origin: "authorizer:model-judge",
 		DecidedBy: Decider{Kind: DeciderLink, Name: "model-judge", Node: "main"},
 		Trail:     []TrailEntry{{Link: "model-judge", Verdict: ChoiceDeny, Reason: "The path lies outside the project.", MS: 412}},

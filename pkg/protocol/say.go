@@ -56,6 +56,9 @@ func (d *Decision) allowed() speech {
 func (d *Decision) denied() speech {
 	switch d.Outcome {
 	case DeniedByRule:
+		if d.Approver != "" {
+			return d.overruled()
+		}
 		return speech{"Denied by a rule of the policy" + d.rule() + ".",
 			"A rule is final: do not try the same thing in another form. Choose a way that the rules allow, or say in your report what you needed and why."}
 	case DeniedByModule:
@@ -70,6 +73,17 @@ func (d *Decision) denied() speech {
 	default:
 		return d.undecided()
 	}
+}
+
+// overruled is a person's allow that a rule stopped: the agent must know that
+// the call which was denied may not be the one that it made.
+func (d *Decision) overruled() speech {
+	what := "allowed this call"
+	if len(d.EditedInput) > 0 {
+		what = "changed this call and allowed it"
+	}
+	return speech{"A person" + named(d.Approver) + " " + what + ", but a rule of the policy" + d.rule() + " denies it.",
+		"A rule is final, also for a person: wait for word from the approver, or go on with other work."}
 }
 
 // undecided are the denials in which nobody judged the call.

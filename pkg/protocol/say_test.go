@@ -16,7 +16,7 @@ func said() []struct {
 	base := func(o Outcome, kind DeciderKind, name, reason string) *Decision {
 		d := sampleDecision()
 		d.Outcome, d.DecidedBy, d.Reason = o, Decider{Kind: kind, Name: name, Node: "main"}, reason
-		d.Surface, d.Value, d.MatchedPattern = "bash", "npm install", "npm *"
+		d.Surface, d.Value, d.MatchedPattern, d.Approver = "bash", "npm install", "npm *", ""
 		if o.Allows() {
 			d.Result = FinalAllow
 		}
@@ -38,6 +38,10 @@ func said() []struct {
 		{"allowed with an unknown outcome", with(base("allowed_by_court", DeciderTerminal, "court", ""), func(d *Decision) { d.Result = FinalAllow })},
 		{"denied by a rule", base(DeniedByRule, DeciderRule, "fleet", "Use pnpm instead")},
 		{"denied by a rule without a reason or a pattern", with(base(DeniedByRule, DeciderRule, "fleet", ""), func(d *Decision) { d.MatchedPattern = "" })},
+		{"denied by a rule though a person allowed", with(base(DeniedByRule, DeciderRule, "fleet", "Use pnpm instead"), func(d *Decision) { d.Approver = "oncall-1" })},
+		{"denied by a rule as a person changed it", with(base(DeniedByRule, DeciderRule, "fleet", "Use pnpm instead"), func(d *Decision) {
+			d.Approver, d.EditedInput = "oncall-1", []byte(`{"command":"npm ci"}`)
+		})},
 		{"denied by a module", base(DeniedByModule, DeciderModule, "no-friday-deploys", "It is Friday.")},
 		{"denied by a link", base(DeniedByLink, DeciderLink, "model-judge", "The path lies outside the project.")},
 		{"refused by a person", base(DeniedByHuman, DeciderHuman, "oncall-1", "")},

@@ -20,7 +20,7 @@ func TestAGateThatLeavesLosesNothing(t *testing.T) {
 	r := newRig(t, `{"permission":{"*":"ask"},"authorizerChain":["one"],"linkTimeout":"9s","terminal":{"kind":"human"}}`)
 	person := r.person()
 	g1 := r.newGate("g1", r.Connect(t, protocol.RoleGate, "g1"))
-	g1.times.patience, g1.times.lease = 4*time.Second, 10*time.Second // as in earnest
+	g1.times.patience, g1.times.first, g1.times.lease = 4*time.Second, 4*time.Second, 10*time.Second // nobody is answered before it leaves
 	g1.start()
 	a := r.agent("ci")
 	calls := make(chan linkCall, 8)
@@ -37,6 +37,14 @@ func TestAGateThatLeavesLosesNothing(t *testing.T) {
 		}()
 	}
 	receive(t, calls)
+	nodetest.CheckFor(t, soon, 5*time.Millisecond, func() error {
+		g1.waiters.mu.Lock()
+		defer g1.waiters.mu.Unlock()
+		if n := len(g1.waiters.ids[ask.ID]); n != 3 {
+			return fmt.Errorf("%d requests wait", n)
+		}
+		return nil
+	})
 	began := time.Now()
 	g1.stop()
 	if took := time.Since(began); took > 3*time.Second {

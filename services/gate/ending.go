@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -18,6 +19,8 @@ type ending struct {
 	note    string
 	abort   bool
 	edited  jsontext.Value
+	// approver is the person who answered, whoever decided in the end.
+	approver string
 }
 
 func (e ending) decided() bool { return e.result.Valid() }
@@ -41,7 +44,7 @@ func byLink(t protocol.TrailEntry) ending {
 
 // byTerminal is how a terminal's verdict ends an ask.
 func byTerminal(role protocol.TerminalKind, v protocol.TerminalVerdict) ending {
-	e := ending{result: v.Verdict, outcome: v.Outcome, reason: v.Reason, note: v.Note, abort: v.Abort, edited: v.EditedInput}
+	e := ending{result: v.Verdict, outcome: v.Outcome, reason: v.Reason, note: v.Note, abort: v.Abort, edited: v.EditedInput, approver: v.Approver}
 	if v.Approver != "" {
 		e.by = protocol.Decider{Kind: protocol.DeciderHuman, Name: v.Approver}
 	} else {
@@ -52,6 +55,14 @@ func byTerminal(role protocol.TerminalKind, v protocol.TerminalVerdict) ending {
 	if e.result == protocol.FinalAllow && (role != protocol.TerminalHuman || v.Approver == "" || v.Outcome != protocol.AllowedByHuman) {
 		return denial(protocol.Unavailable, "the terminal allowed without naming an approver")
 	}
+	return e
+}
+
+// overruled is how an allow ends that a rule of this moment denies. Who allowed,
+// and what was changed, stays on the record.
+func (e ending) overruled(by policy.Entry) ending {
+	e.result, e.outcome, e.reason = protocol.FinalDeny, protocol.DeniedByRule, by.Reason
+	e.by = protocol.Decider{Kind: protocol.DeciderRule, Name: by.Surface}
 	return e
 }
 

@@ -18,7 +18,7 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 	if s.digest != c.digest || s.agent != c.ask.Agent {
 		return reply{}, true, errConflict
 	}
-	r, err = g.wait(ctx, c)
+	r, err = g.wait(ctx, c, g.times.patience)
 	return r, true, err
 }
 
@@ -29,13 +29,13 @@ const lag = 100 * time.Millisecond
 // stays within the contract's 5 s, even where JetStream is dead.
 const lastLook = 800 * time.Millisecond
 
-// wait waits for the decision on an open ask, for patience at most, and else
+// wait waits for the decision on an open ask, for limit at most, and else
 // answers Progress: the ask is pending, and a record that cannot be read now
 // decides nothing, neither yes nor no.
-func (g *Gate) wait(ctx context.Context, c call) (reply, error) {
+func (g *Gate) wait(ctx context.Context, c call, limit time.Duration) (reply, error) {
 	decided, leave := g.waiters.await(c.ask.ID)
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		s, open := g.mirror.get(c.ask.ID)

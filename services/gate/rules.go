@@ -58,7 +58,7 @@ func (r ruled) open() []protocol.Entry {
 	open := r.ruling.Open()
 	entries := make([]protocol.Entry, 0, len(open))
 	for _, e := range open {
-		entries = append(entries, protocol.Entry{Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit})
+		entries = append(entries, protocol.Entry{Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit, HumanOnly: e.HumanOnly})
 	}
 	return entries
 }
@@ -114,12 +114,11 @@ func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
 		d.Policy = again.ref()
 		if again.ruling.Action != policy.Allow && again.ruling.Action != policy.Ask {
 			again.describe(&d)
-			reason := again.ruling.Decisive.Reason
-			end = ending{result: protocol.FinalDeny, outcome: protocol.DeniedByRule, reason: reason,
-				by: protocol.Decider{Kind: protocol.DeciderRule, Name: again.ruling.Decisive.Surface}}
+			end = end.overruled(again.ruling.Decisive)
 		}
 	}
 	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
+	d.Approver = end.approver
 	d.DecidedBy = end.by
 	d.DecidedBy.Node = g.node
 	return d
@@ -134,7 +133,7 @@ func edited(ask protocol.Ask, end ending) protocol.Ask {
 
 func (g *Gate) newDecision(ask protocol.Ask, digest string, who protocol.Requester, askedAt time.Time) protocol.Decision {
 	return protocol.Decision{
-		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Session: ask.Session, Tool: ask.Tool.Name,
+		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Session: ask.Session, Tool: ask.Tool.Name, Input: shortened(ask.Tool.Input),
 		CallDigest: digest, Requester: who, AskedAt: askedAt.UTC(), DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{},
 	}
 }

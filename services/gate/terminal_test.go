@@ -35,7 +35,7 @@ func TestAPersonAnswers(t *testing.T) {
 		"deny with a reason":         {no("not on a Friday"), deny, protocol.DeniedByHuman, "", "not on a Friday"},
 		"deny, and stop":             {protocol.TerminalVerdict{Verdict: deny, Abort: true, Note: "stop"}, deny, protocol.DeniedByHuman, "", ""},
 		"allow something else":       {edit(`{"command":"make test"}`), allow, protocol.AllowedByHuman, `{"command":"make test"}`, ""},
-		"allow what the rules never": {edit(`{"command":"rm -rf x"}`), deny, protocol.DeniedByRule, "", "Never."},
+		"allow what the rules never": {edit(`{"command":"rm -rf x"}`), deny, protocol.DeniedByRule, `{"command":"rm -rf x"}`, "Never."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := a.bash("make")
@@ -52,6 +52,9 @@ func TestAPersonAnswers(t *testing.T) {
 			want(t, d, row.result, row.outcome)
 			if string(d.EditedInput) != row.edited || d.Reason != row.reason || d.Note != row.say.Note || d.Abort != row.say.Abort {
 				t.Errorf("edited %s, reason %q, note %q, abort %v", d.EditedInput, d.Reason, d.Note, d.Abort)
+			}
+			if d.Approver != "oncall-1" {
+				t.Errorf("the record does not say who answered: %q", d.Approver)
 			}
 			if row.outcome != protocol.DeniedByRule && (d.DecidedBy.Kind != protocol.DeciderHuman || d.DecidedBy.Name != "oncall-1") {
 				t.Errorf("by %+v", d.DecidedBy)

@@ -12,6 +12,10 @@ type times struct {
 	// with Progress. The contract's bound is 5 s; the rest is for a last look
 	// into the record and the way back.
 	patience time.Duration
+	// first is patience for the request that opens an ask: its agent hears soon
+	// that the ask is on disk, and so asks on when this gate dies; and a person
+	// sees at once what the call waits for.
+	first time.Duration
 	// lease is how long this gate may stay silent before another one takes over
 	// what it carries.
 	lease time.Duration
@@ -28,4 +32,4 @@ type times struct {
 
 const patience = 4 * time.Second
 
-var standardTimes = times{patience: patience, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, look: 10 * time.Second}
+var standardTimes = times{patience: patience, first: 750 * time.Millisecond, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, look: 10 * time.Second}

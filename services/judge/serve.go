@@ -50,6 +50,8 @@ type served struct {
 	name        string
 	concurrency int
 	judge       link.Link
+	// unable is why the link cannot work; "" when it can.
+	unable string
 }
 
 // New makes the links. A link whose key is missing is made too: it defers and
@@ -77,7 +79,8 @@ func New(d Deps) (*Judge, error) {
 		if err != nil {
 			return nil, fmt.Errorf("link %s: %w", name, err)
 		}
-		j.links = append(j.links, served{name: name, concurrency: c.Concurrency, judge: l})
+		l.name, l.concurrency = name, c.Concurrency
+		j.links = append(j.links, l)
 	}
 	return j, nil
 }
@@ -90,13 +93,16 @@ func (j *Judge) Run(ctx context.Context) error {
 	var ready atomic.Int64
 	for _, l := range j.links {
 		group.Go(func() error {
-			return link.Serve(ctx, j.deps.NC, l.name, l.judge,
-				link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log),
+			opts := []link.Option{link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log),
 				link.Ready(func() {
 					if ready.Add(1) == int64(len(j.links)) {
 						j.deps.Ready()
 					}
-				}))
+				})}
+			if l.unable != "" {
+				opts = append(opts, link.Unhealthy(l.unable))
+			}
+			return link.Serve(ctx, j.deps.NC, l.name, l.judge, opts...)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -105,30 +111,32 @@ func (j *Judge) Run(ctx context.Context) error {
 	return nil
 }
 
-func (j *Judge) newLink(name string, c LinkConfig) (link.Link, error) {
+func (j *Judge) newLink(name string, c LinkConfig) (served, error) {
 	switch c.Kind {
 	case typopath.Kind:
 		return j.newTypopath(c, j.deps.Log.With("link", name))
 	default:
-		return nil, fmt.Errorf("%w: unknown kind %q", ErrConfig, c.Kind)
+		return served{}, fmt.Errorf("%w: unknown kind %q", ErrConfig, c.Kind)
 	}
 }
 
-func (j *Judge) newTypopath(c LinkConfig, log *slog.Logger) (link.Link, error) {
+func (j *Judge) newTypopath(c LinkConfig, log *slog.Logger) (served, error) {
 	patterns, err := typopath.Compile(c.TypoPatterns)
 	if err != nil {
-		return nil, err
+		return served{}, err
 	}
+	unable := ""
 	if patterns.Len() == 0 {
+		unable = "it has no typoPatterns"
 		log.Warn("the link has no typoPatterns and will defer every ask")
 	}
 	model, err := j.provider(c)
 	if err != nil {
 		log.Error("the link cannot reach its model and will defer every ask", "error", err)
-		model = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}
+		model, unable = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}, err.Error()
 	}
 	set := typopath.Settings{Model: c.Model, Instructions: c.Instructions, Patterns: patterns, Timeout: c.timeout()}
-	return typopath.New(set, model, log).Judge, nil
+	return served{judge: typopath.New(set, model, log).Judge, unable: unable}, nil
 }
 
 func (j *Judge) provider(c LinkConfig) (llm.Provider, error) {
