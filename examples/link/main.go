@@ -31,13 +31,18 @@ func serve(ctx context.Context, url, creds string) error {
 		return err
 	}
 	defer nc.Close()
-	return link.Serve(ctx, nc, name, judge)
+	ready := link.Ready(func() { log.Printf("link %s serves", name) })
+	return link.Serve(ctx, nc, name, judge, link.Version("1.0.0"), ready)
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := serve(ctx, os.Getenv("ASSENT_NATS"), os.Getenv("ASSENT_CREDS")); err != nil {
+	url, creds := os.Getenv("ASSENT_NATS"), os.Getenv("ASSENT_CREDS")
+	if url == "" || creds == "" {
+		log.Fatal("set ASSENT_NATS to the server's address and ASSENT_CREDS to a file that `assent creds issue --role judge --name " + name + " --out FILE` writes")
+	}
+	if err := serve(ctx, url, creds); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -59,6 +59,7 @@ func (in Input) Ask(host Host) protocol.Ask {
 		ask.Tool.Name, ask.Tool.Input = surfaceMCP, call.encode()
 	}
 	ask.Paths = paths.Resolve(in.Cwd, host.Home, in.typed())
+	ask.Paths = append(ask.Paths, paths.Links(in.Cwd, host.Home, in.words())...)
 	return ask
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/client/paths"
 )
 
@@ -18,6 +19,17 @@ func (in Input) typed() []string {
 		typed = append(typed, globRoot(glob.Pattern))
 	}
 	return typed
+}
+
+// words are the words of a shell command that may name files.
+func (in Input) words() []string {
+	var call struct {
+		Command string `json:"command"`
+	}
+	if in.Tool != "Bash" || json.Unmarshal(in.ToolInput, &call) != nil {
+		return nil
+	}
+	return shell.Touched(call.Command)
 }
 
 // globRoot is the folder where a pattern begins to search.

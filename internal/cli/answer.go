@@ -31,7 +31,8 @@ func Answer(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer ASK allow|deny",
 		Short: "Answer an ask that waits for a person",
-		Long: `Answers one pending ask. The first answer stands; a later one is told who was first.
+		Long: `Answers one pending ask, named by its id, or by at least six of its first or last characters where
+they fit one pending ask alone. The first answer stands; a later one is told who was first.
 An allow is for this call alone. The rules of this moment are asked once more before it
 is recorded, also for an edited input: a deny of the rules wins over any answer.
 
@@ -45,7 +46,12 @@ Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
 			if err != nil {
 				return err
 			}
-			return withDesk(cmd, env, f.target, func(d *desk.Desk) error { return sendAnswer(cmd.Context(), env, d, a, f.json) })
+			return withDesk(cmd, env, f.target, func(d *desk.Desk) (err error) {
+				if a.Ask, err = pendingID(cmd.Context(), d, a.Ask); err != nil {
+					return err
+				}
+				return sendAnswer(cmd.Context(), env, d, a, f.json)
+			})
 		},
 	}
 	f.target.flags(cmd.Flags())
@@ -59,17 +65,22 @@ Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
 }
 
 func (f answerFlags) answer(id, word string) (protocol.Answer, error) {
-	a := protocol.Answer{Ask: id, Reason: f.reason, Note: f.note, Abort: f.abort}
-	if err := protocol.CheckAskID(id); err != nil {
+	a := protocol.Answer{Reason: f.reason, Note: f.note, Abort: f.abort}
+	var err error
+	if a.Ask, err = typedID(id); err != nil {
 		return a, usagef("%w: see `assent pending`", err)
 	}
 	if err := a.Verdict.UnmarshalText([]byte(word)); err != nil {
-		return a, usagef("%w", err)
+		return a, usagef("say allow or deny, not %q", protocol.Safe(word, 40, false))
 	}
-	if f.input == "" {
+	switch {
+	case f.abort && a.Verdict != protocol.FinalDeny:
+		return a, usagef("--abort goes with deny: it tells the agent to stop altogether")
+	case f.input != "" && a.Verdict != protocol.FinalAllow:
+		return a, usagef("--input goes with allow: it is what the agent may do instead")
+	case f.input == "":
 		return a, nil
 	}
-	var err error
 	a.EditedInput, err = objectFlag("--input", f.input)
 	return a, err
 }
@@ -80,7 +91,7 @@ func objectFlag(flag, value string) (jsontext.Value, error) {
 	if file, ok := strings.CutPrefix(value, "@"); ok {
 		var err error
 		if text, err = os.ReadFile(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
+			return nil, usagef("%s: %w: name a file that holds the JSON object, or give it itself", flag, err)
 		}
 	}
 	object := jsontext.Value(text)
@@ -103,7 +114,7 @@ func sendAnswer(ctx context.Context, env *Env, d *desk.Desk, a protocol.Answer, 
 		}
 	}
 	if !r.Accepted {
-		return &exitError{code: ExitDenied, err: fmt.Errorf("the answer does not stand: %s", protocol.Safe(r.Error, 500, false))}
+		return &exitError{code: ExitDenied, err: fmt.Errorf("the answer does not stand: %s%s", protocol.Safe(r.Error, 500, false), whoWasFirst(r))}
 	}
 	if asJSON {
 		return nil
@@ -114,6 +125,73 @@ func sendAnswer(ctx context.Context, env *Env, d *desk.Desk, a protocol.Answer, 
 	case <-time.After(outcomeWait):
 		fmt.Fprintf(env.Stdout, "%s: the answer is stored and will be carried out (see `assent log %s`)\n", a.Ask, a.Ask)
 		return nil
+	}
+}
+
+// whoWasFirst names whoever decided before this answer.
+func whoWasFirst(r protocol.AnswerReceipt) string {
+	if r.AnsweredBy == "" {
+		return ""
+	}
+	text := " (" + r.AnsweredBy + " was first"
+	if r.Verdict.Valid() {
+		text += ": " + r.Verdict.String()
+	}
+	if !r.At.IsZero() {
+		text += " at " + r.At.Local().Format(time.DateTime)
+	}
+	return text + ")"
+}
+
+// pendingID completes an id that was typed in part, from what is pending.
+func pendingID(ctx context.Context, d *desk.Desk, id string) (string, error) {
+	if protocol.CheckAskID(id) == nil {
+		return id, nil
+	}
+	items, err := d.Pending(ctx)
+	if len(items) == 0 && err != nil {
+		return "", err
+	}
+	ids := make([]string, len(items))
+	for i, item := range items {
+		ids[i] = item.Ask.ID
+	}
+	return oneID(id, ids, "pending: see `assent pending`")
+}
+
+// leastID is how much of an id has to be typed, in characters.
+const leastID = 6
+
+// typedID reads an ask id, or a part of one, as people type it: letters of
+// either case.
+func typedID(text string) (string, error) {
+	id := strings.ToUpper(text)
+	if protocol.CheckAskID(id) == nil {
+		return id, nil
+	}
+	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	if len(id) < leastID || len(id) >= len(protocol.NewAskID()) || strings.Trim(id, alphabet) != "" {
+		return "", fmt.Errorf("%q is no ask id: want a ULID of 26 characters, or at least %d of its first or last ones", protocol.Safe(text, 80, false), leastID)
+	}
+	return id, nil
+}
+
+// oneID is the one of ids that begins or ends with part. where says what was
+// looked through.
+func oneID(part string, ids []string, where string) (string, error) {
+	var fits []string
+	for _, id := range ids {
+		if strings.HasPrefix(id, part) || strings.HasSuffix(id, part) {
+			fits = append(fits, id)
+		}
+	}
+	switch len(fits) {
+	case 1:
+		return fits[0], nil
+	case 0:
+		return "", fmt.Errorf("no ask whose id begins or ends with %s is %s", part, where)
+	default:
+		return "", usagef("%s fits %d asks, name one of them: %s", part, len(fits), strings.Join(fits[:min(len(fits), 10)], ", "))
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,9 +10,12 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/client"
 	"github.com/assent-dev/assent/pkg/client/paths"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -29,6 +33,8 @@ type askCommand struct {
 	name    string
 	timeout time.Duration
 	json    bool
+	// stage is where the ask was when a gate last spoke of it.
+	stage string
 }
 
 // Ask is the command that asks for one tool call and says the decision.
@@ -52,7 +58,8 @@ func Ask(env *Env) *cobra.Command {
 	f.StringVar(&c.id, "id", "", "id of the ask, a ULID: asking again with it joins or repeats (default: a new one)")
 	f.StringVar(&c.session, "session", "", "id of the agent's session")
 	f.StringVar(&c.name, "agent-name", "", "name of the kind of agent")
-	f.DurationVar(&c.timeout, "timeout", hookDeadline, "how long to wait for a decision")
+	c.timeout = hookDeadline
+	span(f, &c.timeout, "timeout", "how long to wait for a decision, as 90s or 15m")
 	f.BoolVar(&c.json, "json", false, "print the whole decision as JSON")
 	c.target.flags(f)
 	return cmd
@@ -75,6 +82,9 @@ func (c *askCommand) run(ctx context.Context) error {
 	}
 	defer a.close()
 	d, err := a.ask(ctx, ask)
+	if gone := (*withdrawnError)(nil); errors.As(err, &gone) {
+		gone.stage = c.stage
+	}
 	if err != nil {
 		return fmt.Errorf("not allowed: %w", err)
 	}
@@ -100,6 +110,9 @@ func (c *askCommand) build() (protocol.Ask, error) {
 	if err != nil {
 		return protocol.Ask{}, err
 	}
+	if err := checkInput(c.tool, input); err != nil {
+		return protocol.Ask{}, err
+	}
 	cwd, err := c.folder()
 	if err != nil {
 		return protocol.Ask{}, err
@@ -113,19 +126,50 @@ func (c *askCommand) build() (protocol.Ask, error) {
 	return protocol.Ask{
 		ID: firstOf(c.id, protocol.NewAskID()), AgentName: c.name, Source: protocol.SourceToolCall,
 		Session: protocol.Session{ID: c.session}, Tool: protocol.Tool{Name: c.tool, Input: input},
-		Cwd: cwd, Home: home, Platform: runtime.GOOS, Paths: paths.Resolve(cwd, home, paths.Typed(input)),
+		Cwd: cwd, Home: home, Platform: runtime.GOOS, Paths: append(paths.Resolve(cwd, home, paths.Typed(input)), paths.Links(cwd, home, shellWords(c.tool, input))...),
 	}, nil
 }
 
+// checkInput refuses a bash call without a command: the rules would rule on
+// nothing, and the answer would say nothing of the call that was meant.
+func checkInput(tool string, input jsontext.Value) error {
+	if tool != "bash" {
+		return nil
+	}
+	var args struct {
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal(input, &args); err != nil || args.Command == "" {
+		return usagef("--tool bash needs a command, a text, in its input: --input '{\"command\":\"git push\"}'")
+	}
+	return nil
+}
+
+// shellWords are the words of a shell command that may name files.
+func shellWords(tool string, input jsontext.Value) []string {
+	var call struct {
+		Command string `json:"command"`
+	}
+	if tool != "bash" || json.Unmarshal(input, &call) != nil {
+		return nil
+	}
+	return shell.Touched(call.Command)
+}
+
 func (c *askCommand) folder() (string, error) {
-	if filepath.IsAbs(c.cwd) {
-		return c.cwd, nil
+	dir := c.cwd
+	if !filepath.IsAbs(dir) {
+		here, err := os.Getwd()
+		if err != nil {
+			return "", fmt.Errorf("finding the working folder: %w: name one with --cwd", err)
+		}
+		dir = filepath.Join(here, dir)
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the working folder: %w: name one with --cwd", err)
+	// It may be a folder of another machine: asking is no harm.
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		fmt.Fprintf(c.env.Stderr, "assent: --cwd %s is no folder here: paths are taken as they are written\n", protocol.Safe(dir, 300, false))
 	}
-	return filepath.Join(here, c.cwd), nil
+	return dir, nil
 }
 
 // progress says on stderr where the ask is, once a stage.
@@ -135,12 +179,12 @@ func (c *askCommand) progress() func(protocol.Progress) {
 		if p.Stage == last {
 			return
 		}
-		last = p.Stage
+		last, c.stage = p.Stage, stageForPeople(p.Stage)
 		hint := ""
 		if p.Stage == "terminal:"+string(protocol.TerminalHuman) {
 			hint = fmt.Sprintf(": assent answer %s allow|deny", p.Ask)
 		}
-		fmt.Fprintf(c.env.Stderr, "waiting for %s%s\n", stageForPeople(p.Stage), hint)
+		fmt.Fprintf(c.env.Stderr, "waiting for %s%s\n", c.stage, hint)
 	}
 }
 

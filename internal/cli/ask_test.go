@@ -24,7 +24,7 @@ func TestAskSaysTheDecision(t *testing.T) {
 		{"as JSON", []string{"--input", `{"command":"rm x"}`, "--json"}, ExitDenied, `"outcome":"denied_by_rule"`, ""},
 		{"junk", []string{"--input", `{"command":"junk"}`}, ExitFailure, "", "bad reply"},
 		{"a fault", []string{"--input", `{"command":"conflict"}`}, ExitFailure, "", "a new id"},
-		{"no decision in time", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "no decision in time"},
+		{"no decision in time", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "no decision in time: the ask was still pending at a person and is withdrawn"},
 		{"who waits", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "waiting for a person: assent answer 01"},
 	} {
 		code, stdout, stderr := d.typed(Ask, append([]string{"ask", "--tool", "bash"}, row.args...)...)
@@ -46,6 +46,9 @@ func TestAskSendsTheFacts(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
+	if !strings.Contains(stderr, "/nowhere/app is no folder here") {
+		t.Errorf("a folder that is not there: %q", stderr)
+	}
 	ask := <-g.asks
 	if ask.ID != id || ask.Session.ID != "s1" || ask.AgentName != "reviewer" || ask.Cwd != "/nowhere/app" || ask.Agent != "someone" ||
 		len(ask.Paths) != 1 || ask.Paths[0] != (protocol.Path{Raw: "a/../.env", Resolved: "/nowhere/app/.env"}) {
@@ -66,7 +69,7 @@ func TestAskWithdrawsWhenInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	root := newRoot(d.env(&out, &errs), []Command{Ask})
 	root.SetArgs([]string{"ask", "--tool", "bash", "--input", `{"command":"wait"}`})
-	if err := root.ExecuteContext(ctx); err == nil || out.Len() != 0 {
+	if err := root.ExecuteContext(ctx); err == nil || out.Len() != 0 || !strings.Contains(err.Error(), "still pending at") {
 		t.Errorf("error %v, stdout %q; want an error alone", err, out.String())
 	}
 	if c := <-g.withdrawn; !strings.Contains(c.Reason, "interrupted") {
@@ -87,9 +90,13 @@ func TestAskRefuses(t *testing.T) {
 		"a list as input":   {[]string{"ask", "--tool", "bash", "--input", "[]"}, ExitUsage},
 		"two keys":          {[]string{"ask", "--tool", "bash", "--input", `{"a":1,"a":2}`}, ExitUsage},
 		"an id that is not": {[]string{"ask", "--tool", "bash", "--id", "1"}, ExitUsage},
-		"no time":           {[]string{"ask", "--tool", "bash", "--timeout", "0s"}, ExitUsage},
-		"no gate":           {[]string{"ask", "--tool", "bash"}, ExitFailure},
-		"no server":         {[]string{"ask", "--tool", "bash", "--nats", "nats://127.0.0.1:1"}, ExitFailure},
+		"no file":           {[]string{"ask", "--tool", "bash", "--input", "@nope"}, ExitUsage},
+		"no command":        {[]string{"ask", "--tool", "bash"}, ExitUsage},
+		"a list as command": {[]string{"ask", "--tool", "bash", "--input", `{"command":["ls"]}`}, ExitUsage},
+		"no time":           {[]string{"ask", "--tool", "ls", "--timeout", "0s"}, ExitUsage},
+		"days":              {[]string{"ask", "--tool", "ls", "--timeout", "1d"}, ExitUsage},
+		"no gate":           {[]string{"ask", "--tool", "ls"}, ExitFailure},
+		"no server":         {[]string{"ask", "--tool", "ls", "--nats", "nats://127.0.0.1:1"}, ExitFailure},
 	} {
 		code, stdout, stderr := d.typed(Ask, row.args...)
 		if code != row.code || stdout != "" || stderr == "" {

@@ -94,11 +94,42 @@ func (a *asker) ask(ctx context.Context, ask protocol.Ask) (protocol.Decision, e
 	if err == nil || !mayBePending(err) {
 		return d, err
 	}
-	if late, heard := a.withdraw(ask, whyWithdrawn(ctx)); heard {
+	late, state := a.withdraw(ask, whyWithdrawn(ctx))
+	switch state {
+	case decidedLate:
 		return late, nil
+	case withdrawn:
+		return protocol.Decision{}, &withdrawnError{cause: err}
+	default:
+		return protocol.Decision{}, err
 	}
-	return protocol.Decision{}, err
 }
+
+// withdrawnError is an ask that ended while it was pending: a gate was there
+// and took the withdrawal, even where none had shown a sign of life yet.
+type withdrawnError struct {
+	// stage is where it was pending, in words for people; "" when that is not known.
+	stage string
+	cause error
+}
+
+func (e *withdrawnError) Error() string {
+	what := ""
+	switch ended := errors.Is(e.cause, client.ErrEnded); {
+	case ended && errors.Is(e.cause, context.DeadlineExceeded):
+		what = "no decision in time"
+	case ended && errors.Is(e.cause, context.Canceled):
+		what = "interrupted"
+	default:
+		return e.cause.Error()
+	}
+	if e.stage == "" {
+		return what + ": the ask was still pending at the gate and is withdrawn"
+	}
+	return what + ": the ask was still pending at " + e.stage + " and is withdrawn"
+}
+
+func (e *withdrawnError) Unwrap() error { return e.cause }
 
 // mayBePending: only the gate's own refusal, an ask that was never sent and the
 // lack of any gate mean that nothing can be waiting.
@@ -119,17 +150,32 @@ func whyWithdrawn(ctx context.Context) string {
 	}
 }
 
+// What became of an ask that nobody waits for any more.
+type withdrawal int
+
+const (
+	unheard     withdrawal = iota // nobody said
+	withdrawn                     // a gate withdrew it
+	decidedLate                   // it was decided just before
+)
+
 // withdraw has a time of its own: the ask's is over.
-func (a *asker) withdraw(ask protocol.Ask, why string) (late protocol.Decision, heard bool) {
+func (a *asker) withdraw(ask protocol.Ask, why string) (late protocol.Decision, state withdrawal) {
 	ctx, stop := context.WithTimeout(context.Background(), withdrawTime)
 	defer stop()
-	if withdrawn, err := a.client.Cancel(ctx, ask.ID, why); err != nil || withdrawn {
-		return protocol.Decision{}, false
+	switch done, err := a.client.Cancel(ctx, ask.ID, why); {
+	case err != nil:
+		return protocol.Decision{}, unheard
+	case done:
+		return protocol.Decision{}, withdrawn
 	}
 	ctx, stop = context.WithTimeout(context.Background(), lateTime)
 	defer stop()
 	late, err := a.client.Ask(ctx, ask)
-	return late, err == nil
+	if err != nil {
+		return protocol.Decision{}, unheard
+	}
+	return late, decidedLate
 }
 
 // close flushes: what was said last, a withdrawal perhaps, is not lost with the

@@ -132,10 +132,15 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usagef("%s takes %s, got %d arguments: see `%s --help`", cmd.CommandPath(), orNothing(names), len(args), cmd.CommandPath())
+			return wrongArgs(cmd, orNothing(names), args)
 		}
 		return nil
 	}
+}
+
+// wrongArgs says what cmd takes instead of args.
+func wrongArgs(cmd *cobra.Command, takes string, args []string) error {
+	return usagef("`%s` takes %s, got %s: see `%s --help`", cmd.CommandPath(), takes, count(len(args), "argument"), cmd.CommandPath())
 }
 
 func orNothing(names []string) string {
@@ -143,6 +148,18 @@ func orNothing(names []string) string {
 		return "no arguments"
 	}
 	return strings.Join(names, " and ")
+}
+
+// count is a number of things, as a person says it.
+func count(n int, thing string) string {
+	switch n {
+	case 0:
+		return "no " + thing + "s"
+	case 1:
+		return "1 " + thing
+	default:
+		return fmt.Sprintf("%d %ss", n, thing)
+	}
 }
 
 // report prints err once, on stderr, and returns the exit code.

@@ -256,7 +256,9 @@ func whatOf(w node.Withdrawal) string {
 }
 
 // span adds a flag that takes a time span.
-func span(f *pflag.FlagSet, d *time.Duration, name, usage string) { f.Var((*spanValue)(d), name, usage) }
+func span(f *pflag.FlagSet, d *time.Duration, name, usage string) {
+	f.Var((*spanValue)(d), name, usage)
+}
 
 type spanValue time.Duration
 

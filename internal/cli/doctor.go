@@ -64,7 +64,7 @@ one would prove is not checked, and it says so.
 Exit 0: nothing is broken (there may be warnings). Exit 1: something is.`,
 		Example: "  assent doctor\n  assent doctor --json\n" +
 			"  assent doctor --nats nats://nats.example:4222 --creds operator.creds --agent-creds ci-42.creds --auditor-creds auditor.creds",
-		Args:    exactArgs(),
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTime)
 			defer cancel()
@@ -184,14 +184,6 @@ func (d *doctor) report(asJSON bool) error {
 		fmt.Fprintf(d.env.Stdout, "\nnothing is broken%s\n", warnings)
 	}
 	return nil
-}
-
-// count is a number of things, as a person says it.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func printDiagnosis(w io.Writer, f diagnosis, colour bool) {

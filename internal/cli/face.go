@@ -60,9 +60,9 @@ func runFace(ctx context.Context, env *Env, nc *nats.Conn, node, approver string
 			fmt.Fprintln(env.Stderr, "assent: "+err.Error())
 		}
 	})
-	fmt.Fprintf(f.out, "You are the approver %q: asks that wait for a person are shown here.\n%s\n", approver, faceHelp)
+	f.printf("You are the approver %q: asks that wait for a person are shown here.\n%s\n", approver, faceHelp)
 	if f.run(work) {
-		fmt.Fprintf(f.out, "You have left the desk. `assent pending` and `assent answer` go on working.\n")
+		f.printf("You have left the desk. `assent pending` and `assent answer` go on working.\n")
 		leave()
 		<-ctx.Done()
 	}
@@ -95,7 +95,7 @@ func (f *face) run(ctx context.Context) (left bool) {
 	defer again.Stop()
 	for {
 		if err := f.refresh(ctx); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(f.out, "assent: "+err.Error())
+			f.printf("assent: %v\n", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -124,7 +124,7 @@ func (f *face) refresh(ctx context.Context) error {
 	f.shown = slices.DeleteFunc(f.shown, func(s *shownAsk) bool {
 		still := slices.ContainsFunc(items, func(i pending.Item) bool { return i.Ask.ID == s.item.Ask.ID && desk.Waiting(i, now) })
 		if !still {
-			fmt.Fprintf(f.out, "   ask %d is over (assent log %s)\n", s.number, s.item.Ask.ID)
+			f.printf("   ask %d is over (assent log %s)\n", s.number, s.item.Ask.ID)
 		}
 		return !still
 	})
@@ -155,18 +155,18 @@ func (f *face) take(ctx context.Context, line string) (left bool) {
 	case "d", "deny":
 		f.answer(ctx, protocol.FinalDeny, rest)
 	default:
-		fmt.Fprint(f.out, "   please say:\n"+faceHelp)
+		f.printf("   please say:\n%s", faceHelp)
 	}
 	return false
 }
 
 func (f *face) list() {
 	if len(f.shown) == 0 {
-		fmt.Fprintln(f.out, "   nothing waits for you")
+		f.printf("   nothing waits for you\n")
 		return
 	}
 	for _, s := range f.shown {
-		fmt.Fprintf(f.out, "   %d  %s, for %s  %s\n", s.number, s.item.Ask.Agent, age(time.Since(s.item.Since)), callLine(s.item.Pending, 100))
+		f.printf("   %d  %s, for %s  %s\n", s.number, s.item.Ask.Agent, age(time.Since(s.item.Since)), callLine(s.item.Pending, 100))
 	}
 }
 
@@ -176,7 +176,7 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 	n, err := strconv.Atoi(number)
 	i := slices.IndexFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
 	if err != nil || i < 0 {
-		fmt.Fprintf(f.out, "   which one? say its number, as in `a %d`\n", max(f.last, 1))
+		f.printf("   which one? say its number, as in `a %d`\n", max(f.last, 1))
 		f.list()
 		return
 	}
@@ -187,12 +187,12 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 	var fault *protocol.Fault
 	switch {
 	case errors.As(err, &fault):
-		fmt.Fprintf(f.out, "   refused: %s\n", protocol.Safe(fault.Error(), 500, false))
+		f.printf("   refused: %s\n", protocol.Safe(fault.Error(), 500, false))
 	case err != nil:
-		fmt.Fprintf(f.out, "   %v: try again\n", err)
+		f.printf("   %v: try again\n", err)
 		return
 	case !r.Accepted:
-		fmt.Fprintf(f.out, "   the answer does not stand: %s\n", protocol.Safe(r.Error, 500, false))
+		f.printf("   the answer does not stand: %s\n", protocol.Safe(r.Error, 500, false))
 	default:
 		f.outcome(n, a, closed)
 	}
@@ -205,36 +205,59 @@ func (f *face) outcome(n int, a protocol.Answer, closed <-chan protocol.Outcome)
 	select {
 	case o := <-closed:
 		if a.Verdict == protocol.FinalAllow && o != protocol.AllowedByHuman {
-			fmt.Fprintf(f.out, "   %d was NOT allowed after all: %s (assent log %s)\n", n, o, a.Ask)
+			f.printf("   %d was NOT allowed after all: %s (assent log %s)\n", n, o, a.Ask)
 			return
 		}
-		fmt.Fprintf(f.out, "   %d: %s\n", n, o)
+		f.printf("   %d: %s\n", n, o)
 	case <-time.After(outcomeWait):
-		fmt.Fprintf(f.out, "   %d: your answer is stored and will be carried out\n", n)
+		f.printf("   %d: your answer is stored and will be carried out\n", n)
 	}
 }
 
+// Bounds of what the face shows of one field and of a whole input, in bytes.
+const (
+	shownField = 600
+	shownInput = 6000
+)
+
 func (f *face) show(s *shownAsk) {
 	p := s.item.Pending
-	text := func(v string, limit int) string { return protocol.Safe(v, limit, false) }
-	fmt.Fprintf(f.out, "\n── ask %d ── %s asks, session %s ── %s\n", s.number, p.Ask.Agent, firstOf(text(p.Ask.Session.ID, 40), "-"), p.Ask.ID)
-	fmt.Fprintf(f.out, "   %s\n", callLine(p, 4000))
-	if more := string(p.Ask.Tool.Input); !strings.Contains(more, mainArgument(p.Ask.Tool.Input)) || len(p.Asks) > 0 {
-		fmt.Fprintf(f.out, "   input   %s\n", text(more, 2000))
-	}
-	fmt.Fprintf(f.out, "   in      %s\n", text(p.Ask.Cwd, 400))
+	f.printf("\n── ask %d ── %s asks, session %s ── %s\n", s.number, p.Ask.Agent, firstOf(p.Ask.Session.ID, "-"), p.Ask.ID)
+	f.printf("   %s\n", callLine(p, 4000))
+	f.input(p.Ask)
+	f.printf("   in      %s\n", p.Ask.Cwd)
 	for _, e := range p.Asks {
 		only := ""
 		if e.HumanOnly {
 			only = ", for a person alone"
 		}
-		fmt.Fprintf(f.out, "   open    %s %s, by the rule %q of %s%s\n", e.Surface, text(e.Value, 400), text(e.MatchedPattern, 200), text(e.Origin, 80), only)
+		f.printf("   open    %s %s, by the rule %q of %s%s\n", e.Surface, protocol.Safe(e.Value, 400, false), e.MatchedPattern, e.Origin, only)
 	}
 	for _, t := range p.Trail {
-		fmt.Fprintf(f.out, "   judge   %s: %s %s %s\n", t.Link, t.Verdict, t.Failure, text(t.Reason, 400))
+		f.printf("   judge   %s: %s %s %s\n", t.Link, t.Verdict, t.Failure, protocol.Safe(t.Reason, 400, false))
 	}
 	if g := p.Prompt.Guidance; g != "" {
-		fmt.Fprintf(f.out, "   note    %s\n", text(g, 1000))
+		f.printf("   note    %s\n", protocol.Safe(g, 1000, false))
 	}
-	fmt.Fprintf(f.out, "   until   %s (%s left)        a %d · d %d [REASON]\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), s.number, s.number)
+	f.printf("   until   %s (%s left)        a %d · d %d [REASON]\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), s.number, s.number)
+}
+
+// input shows every field of a call, long ones cut, and says what it does not
+// show: padding must not push the field that matters off the screen.
+func (f *face) input(ask protocol.Ask) {
+	short := protocol.Shorten(ask.Tool.Input, shownField, shownInput)
+	switch {
+	case short == nil:
+		f.printf("   input   %d bytes, TOO LONG TO SHOW: look at `assent pending --json` before you allow it\n", len(ask.Tool.Input))
+	case len(short) < len(ask.Tool.Input):
+		f.printf("   input   %s\n           LONG FIELDS ARE CUT, %d bytes in all: `assent pending --json` shows the whole\n", short, len(ask.Tool.Input))
+	default:
+		f.printf("   input   %s\n", short)
+	}
+}
+
+// printf is the only way onto the screen: whatever comes from an agent, a judge
+// or a rule can neither redraw it nor hide a part of it.
+func (f *face) printf(format string, args ...any) {
+	io.WriteString(f.out, protocol.Safe(fmt.Sprintf(format, args...), 32<<10, true)) //nolint:errcheck // a screen that is gone shows nothing
 }

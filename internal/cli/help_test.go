@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // all is the table of main.go, which a test there holds against this one.
@@ -90,4 +91,16 @@ func TestHelpIsNoError(t *testing.T) {
 			t.Errorf("%v: exit %d, stderr %q", args, code, errs)
 		}
 	}
+}
+
+// A back quote in a flag's usage becomes the name of its value.
+func TestFlagsNameTheirValues(t *testing.T) {
+	env, _, _ := testEnv()
+	walk(newRoot(env, all), func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if strings.Contains(f.Usage, "`") {
+				t.Errorf("%s --%s: its help would call the value by what stands in back quotes: %s", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+	})
 }

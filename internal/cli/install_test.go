@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -32,7 +35,12 @@ func newPerson(t *testing.T) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := def.Save(path); err != nil {
+	for _, path := range []string{path, filepath.Join(home, local.FileName)} {
+		if err := def.Save(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -103,7 +111,7 @@ func TestInstallWritesTheHookAndUninstallTakesItOut(t *testing.T) {
 				t.Fatalf("exit %d: %s", code, stderr)
 			}
 			text := p.read(settingsPath)
-			for _, want := range []string{`"matcher": "*"`, `"timeout": 600`, `"onFailure": "block"`, `"'` + p.at("as sent") + `' hook claude-code --local ` + p.at(".config/assent/local.json") + `"`} {
+			for _, want := range []string{`"matcher": "*"`, `"timeout": 600`, `"onFailure": "block"`, `"'` + p.at("as sent") + `' hook claude-code --local ` + p.at("local.json") + `"`} {
 				if !strings.Contains(text, want) {
 					t.Errorf("the settings lack %s:\n%s", want, text)
 				}
@@ -200,6 +208,62 @@ func TestInstallFindsTheSettings(t *testing.T) {
 	}
 }
 
+// cached is where `go run` keeps a binary.
+var cached = ".cache/x/9f/" + strings.Repeat("9f", 32) + "-d/assent"
+
+func TestInstallPinsTheGate(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	agent, judge := p.creds(protocol.RoleAgent), p.creds(protocol.RoleJudge)
+	if code, stdout, stderr := p.install("--yes", "--nats", "nats://gate.example:4222", "--creds", agent, "--settings", p.at("my settings.json")); code != ExitOK || stderr != "" ||
+		!strings.Contains(p.read("my settings.json"), `hook claude-code --nats nats://gate.example:4222 --creds `+agent+` --node main"`) ||
+		!strings.Contains(stdout, "assent uninstall claude-code --settings '"+p.at("my settings.json")+"'") {
+		t.Errorf("exit %d: %s%s%s", code, stdout, stderr, p.read("my settings.json"))
+	}
+	if code, _, stderr := p.install("--yes", "--nats", "tls://gate.example:4222", "--creds", judge, "--node", "edge"); code != ExitUsage || !strings.Contains(stderr, "role judge") {
+		t.Errorf("another role's credentials: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := p.install("--yes", "--nats", "tls://gate.example:4222", "--creds", "none.creds", "--node", "edge"); code != ExitOK || !strings.Contains(stderr, "denied") || !strings.Contains(p.read(settingsPath), `/none.creds --node edge"`) {
+		t.Errorf("credentials that are to come: exit %d, %s\n%s", code, stderr, p.read(settingsPath))
+	}
+	// Another node becomes this user's default: the hook stays with the first.
+	if code, _, _ := p.install("--yes"); code != ExitOK || !strings.Contains(p.read(settingsPath), "--local "+p.at("local.json")) {
+		t.Errorf("exit %d: the store's own file is not named:\n%s", code, p.read(settingsPath))
+	}
+}
+
+func (p *person) creds(role protocol.Role) string {
+	p.t.Helper()
+	a, err := node.OpenAuthority(p.at("keys"), "main")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	opts := node.IssueOptions{}
+	if role == protocol.RoleJudge {
+		opts.Links = []string{"*"}
+	}
+	b, err := a.Issue(role, "someone", opts)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.write(string(role)+".creds", string(b), 0o600)
+	return p.at(string(role) + ".creds")
+}
+
+func TestAQuestionEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
+	nobody, typing := io.Pipe()
+	defer typing.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if word, err := readLine(ctx, nobody); err == nil {
+		t.Errorf("an interrupt reads as %q", word)
+	}
+	if word, err := readLine(t.Context(), strings.NewReader(" Y \nno")); err != nil || word != "y" {
+		t.Errorf("%q, %v", word, err)
+	}
+}
+
 func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -220,6 +284,16 @@ func TestInstallRefuses(t *testing.T) {
 		"a binary that is not":     {func(p *person) { os.Remove(p.at("as sent")) }, nil, ExitFailure, "binary"},
 		"a binary that cannot run": {func(p *person) { os.Chmod(p.at("as sent"), 0o600) }, nil, ExitFailure, "--command"},
 		"a binary made by go run":  {nil, []string{"--command", ""}, ExitFailure, "go install"},
+		"a claude that hangs":      {nil, []string{"--claude", "testdata/claude/hanging"}, ExitFailure, "did not answer within"},
+		"a binary in the cache":    {func(p *person) { p.write(cached, "", 0o755) }, []string{"--command", "HOME/" + cached}, ExitFailure, "go install"},
+		"a cache of one's own":     {func(p *person) { p.vars["GOCACHE"] = p.at("cache"); p.write("cache/assent", "", 0o755) }, []string{"--command", "HOME/cache/assent"}, ExitFailure, "go install"},
+		"no gate is known":         {func(p *person) { os.Remove(p.at(".config/assent/local.json")) }, nil, ExitFailure, "assent up"},
+		"two gates":                {nil, []string{"--local", "x", "--nats", "nats://h:1", "--creds", "c"}, ExitUsage, "keep one"},
+		"half a remote gate":       {nil, []string{"--nats", "nats://h:1"}, ExitUsage, "--creds"},
+		"the other half":           {nil, []string{"--creds", "x"}, ExitUsage, "--nats"},
+		"a node alone":             {nil, []string{"--node", "main"}, ExitUsage, "--nats"},
+		"an address that is not":   {nil, []string{"--nats", "gate.example", "--creds", "c"}, ExitUsage, "nats://host:port"},
+		"a node that is none":      {nil, []string{"--nats", "nats://h:1", "--creds", "c", "--node", "a.b"}, ExitUsage, "--node"},
 		"an argument":              {nil, []string{"x"}, ExitUsage, "no arguments"},
 		"a flag that is not":       {nil, []string{"--force"}, ExitUsage, "--force"},
 	} {
@@ -229,8 +303,12 @@ func TestInstallRefuses(t *testing.T) {
 			if row.prepare != nil {
 				row.prepare(p)
 			}
+			args := []string{"--yes"}
+			for _, a := range row.args {
+				args = append(args, strings.Replace(a, "HOME/", p.home+"/", 1))
+			}
 			before := p.peek(settingsPath)
-			code, _, stderr := p.install(append([]string{"--yes"}, row.args...)...)
+			code, _, stderr := p.install(args...)
 			if code != row.code || !strings.Contains(stderr, row.want) {
 				t.Errorf("exit %d, %s; want exit %d with %q", code, stderr, row.code, row.want)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -33,11 +34,14 @@ func (d *logDesk) policyIs(t *testing.T, doc string) {
 }
 
 // serve announces a link as pkg/link does.
-func (d *logDesk) serve(t *testing.T, link, version, nodeName string) {
+func (d *logDesk) serve(t *testing.T, name, version, nodeName string, health ...string) {
 	t.Helper()
-	nc := d.node.Connect(t, protocol.RoleJudge, "j", node.IssueOptions{Links: []string{link}})
-	s, err := micro.AddService(nc, micro.Config{Name: protocol.ServiceLink, Version: version,
-		Metadata: map[string]string{"link": link, "node": nodeName, "version": version}})
+	meta := map[string]string{"link": name, "node": nodeName, "version": version, link.MetadataHealth: link.HealthOK}
+	if len(health) > 0 {
+		meta[link.MetadataHealth] = health[0]
+	}
+	nc := d.node.Connect(t, protocol.RoleJudge, "j", node.IssueOptions{Links: []string{name}})
+	s, err := micro.AddService(nc, micro.Config{Name: protocol.ServiceLink, Version: version, Metadata: meta})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,9 @@ func (d *logDesk) serve(t *testing.T, link, version, nodeName string) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, protocol.RoleOperator)
-	d.policyIs(t, `{"authorizerChain": ["zulu", "absent", "alpha"] /* in this order */ }`)
+	d.policyIs(t, `{"authorizerChain": ["zulu", "absent", "alpha", "keyless"] /* in this order */ }`)
+	d.serve(t, "keyless", "1.0.0", "main")
+	d.serve(t, "keyless", "1.0.0", "main", "the variable KEY\x1b[2K is not set")
 	d.serve(t, "alpha", "1.0.0", "main")
 	d.serve(t, "alpha", "1.1.0", "main")
 	d.serve(t, "zulu", "1.0.0", "main")
@@ -69,10 +75,14 @@ func TestLinks(t *testing.T) {
 		{"1", "zulu", "2", "1.0.0"},
 		{"2", "absent", "0", "does not run"},
 		{"3", "alpha", "2", "1.0.0, 1.1.0", "different versions"},
+		{"4", "keyless", "2", "cannot work: the variable KEY", "is not set"},
 		{"-", "stranger", "1", "2.0.0", "not named"},
 	})
-	if zulu := strings.Split(out, "\n")[1]; !strings.HasSuffix(strings.TrimRight(zulu, " "), "1.0.0") {
-		t.Errorf("a link that fits has a problem: %q", zulu)
+	if zulu := strings.Split(out, "\n")[1]; !strings.HasSuffix(zulu, "1.0.0") {
+		t.Errorf("a link that fits has a problem, or trailing blanks: %q", zulu)
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("what a link says of itself can redraw the screen")
 	}
 
 	code, out, errs = d.typed(t, Links, "links", "--json")
@@ -87,7 +97,7 @@ func TestLinks(t *testing.T) {
 	for _, l := range got.Links {
 		problems[l.Name] = l.Problem
 	}
-	want := map[string]string{"zulu": "", "absent": problemMissing, "alpha": problemVersions, "stranger": problemUnnamed}
+	want := map[string]string{"zulu": "", "absent": problemMissing, "alpha": problemVersions, "stranger": problemUnnamed, "keyless": problemUnable}
 	for name, problem := range want {
 		if p, ok := problems[name]; !ok || p != problem {
 			t.Errorf("%s: problem %q, want %q", name, p, problem)
@@ -117,6 +127,20 @@ func TestLinksRefuses(t *testing.T) {
 		d.policyIs(t, `{"authorizerChain": [`)
 		if code, out, errs := d.typed(t, Links, "links"); code != ExitFailure || out != "" || !strings.Contains(errs, "assent policy push") {
 			t.Errorf("exit %d, %q, %q", code, out, errs)
+		}
+	})
+	t.Run("a node that was never prepared", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, protocol.RoleOperator)
+		js, err := bus.JetStream(d.node.Connect(t, protocol.RoleOperator, "op"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := js.DeleteKeyValue(t.Context(), protocol.BucketPolicy); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := d.typed(t, Links, "links"); code != ExitFailure || !strings.Contains(errs, "assent node prepare") {
+			t.Errorf("exit %d, %q", code, errs)
 		}
 	})
 	t.Run("an argument", func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/auditor"
 )
@@ -22,6 +22,7 @@ type logFlags struct {
 
 	limit                  int
 	follow, review, asJSON bool
+	all                    bool
 }
 
 // Log is `assent log`: the record, read from the streams themselves.
@@ -32,16 +33,26 @@ func Log(env *Env) *cobra.Command {
 		Use:   "log [ASK-ID]",
 		Short: "What was decided, by whom and why",
 		Long: "Shows the record of a node: its newest decisions, the newest last, or with an ask id everything\n" +
-			"that is known about this one ask. It reads the streams as an auditor, not the auditor's files.\n\n" +
+			"that is known about this one ask. At least six of the first or last characters of an id will do,\n" +
+			"where they fit one of the newest records alone. It reads the streams as an auditor, not the\n" +
+			"auditor's files.\n\n" +
+			"The test calls of `assent doctor` are left out unless --all or --json is given. A narrow terminal\n" +
+			"shows the ends of the ids.\n\n" +
 			"--since takes a time span (90s, 15m, 24h) or a moment (2026-01-31T08:00:00Z).",
 		Example: "  assent log --result deny --since 1h\n  assent log 01JD0000000000000000000000\n  assent log --follow --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s takes at most one ask id, got %d arguments: see `%s --help`", cmd.CommandPath(), len(args), cmd.CommandPath())
+				return wrongArgs(cmd, "at most one ask id", args)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				var err error
+				if args[0], err = typedID(args[0]); err != nil {
+					return usagef("%w", err)
+				}
+			}
 			q, err := f.query(time.Now(), args)
 			if err != nil {
 				return err
@@ -64,6 +75,7 @@ func (f *logFlags) add(cmd *cobra.Command) {
 	fl.IntVar(&f.limit, "limit", 50, "how many records at most, the newest; 0 for all")
 	fl.BoolVar(&f.follow, "follow", false, "go on with what is recorded from now on, until interrupted")
 	fl.BoolVar(&f.review, "review", false, "the review log instead of the decisions")
+	fl.BoolVar(&f.all, "all", false, "also the test calls of assent doctor")
 	fl.BoolVar(&f.asJSON, "json", false, "one record a line, as the auditor writes them")
 }
 
@@ -75,9 +87,6 @@ func (f *logFlags) query(now time.Time, args []string) (auditor.Query, error) {
 		if f.follow || f.review || filters != "" {
 			return q, usagef("an ask id shows everything about this ask; leave the other flags out, except --json")
 		}
-		if err := protocol.CheckAskID(args[0]); err != nil {
-			return q, usagef("%w", err)
-		}
 	}
 	if f.review {
 		q.Kind = auditor.KindReview
@@ -86,6 +95,9 @@ func (f *logFlags) query(now time.Time, args []string) (auditor.Query, error) {
 		if err := q.Result.UnmarshalText([]byte(f.result)); err != nil {
 			return q, usagef("--result: %w", err)
 		}
+	}
+	if f.limit < 0 {
+		return q, usagef("--limit %d: want a number of records, or 0 for all", f.limit)
 	}
 	var err error
 	if q.Outcome, err = outcomeFlag(f.outcome); err != nil {
@@ -151,28 +163,84 @@ func runLog(ctx context.Context, env *Env, t target, q auditor.Query, f logFlags
 	if len(args) == 1 {
 		return logAsk(ctx, r, args[0], show)
 	}
-	records, end, err := r.Last(ctx, q)
+	newest, err := f.newest(ctx, r, q)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	if err != nil {
-		return err
+		return unprepared(err)
 	}
-	for _, rec := range records {
+	for _, rec := range newest.records {
 		if err := show.line(rec); err != nil {
 			return err
 		}
 	}
 	if f.follow {
-		return r.Follow(ctx, q, end, log, show.line)
+		return r.Follow(ctx, q, newest.end, log, func(rec auditor.Record) error {
+			if f.hides(rec) {
+				return nil
+			}
+			return show.line(rec)
+		})
+	}
+	if len(newest.records) == 0 {
+		fmt.Fprintln(env.Stderr, "assent: no record matches"+newest.hint())
 	}
 	return nil
 }
 
+// newest is the end of the record, as far as it is shown.
+type newest struct {
+	records []auditor.Record
+	hidden  int
+	end     uint64
+}
+
+func (n newest) hint() string {
+	if n.hidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" but %s of the doctor: --all shows them", count(n.hidden, "test call"))
+}
+
+// newest reads as many records as are to be shown, further back where some of
+// them are not.
+func (f *logFlags) newest(ctx context.Context, r *auditor.Reader, q auditor.Query) (newest, error) {
+	limit := q.Limit
+	for {
+		records, end, err := r.Last(ctx, q)
+		if err != nil {
+			return newest{}, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(records), f.hides)
+		if limit == 0 || len(shown) >= limit || len(records) < q.Limit {
+			n := newest{records: shown, hidden: len(records) - len(shown), end: end}
+			if limit > 0 && len(shown) > limit {
+				n.records = shown[len(shown)-limit:]
+			}
+			return n, nil
+		}
+		q.Limit *= 4
+	}
+}
+
+// hides says whether rec is a test call of the doctor's, which nobody has made.
+func (f *logFlags) hides(rec auditor.Record) bool {
+	if f.all || f.asJSON || rec.Kind != auditor.KindDecision || rec.Broken != "" {
+		return false
+	}
+	d, err := rec.Decision()
+	return err == nil && d.Tool == policy.ToolCanary && d.Result == protocol.FinalDeny
+}
+
 func logAsk(ctx context.Context, r *auditor.Reader, ask string, show shower) error {
-	records, err := r.Of(ctx, ask)
+	ask, err := recordedID(ctx, r, ask)
 	if err != nil {
 		return err
+	}
+	records, err := r.Of(ctx, ask)
+	if err != nil {
+		return unprepared(err)
 	}
 	if len(records) == 0 {
 		return fmt.Errorf("no record of ask %s on this node: it waits (see `assent pending`), or it was never asked here", ask)
@@ -185,150 +253,24 @@ func logAsk(ctx context.Context, r *auditor.Reader, ask string, show shower) err
 	return nil
 }
 
-// shower prints records: one line each, or everything about one.
-type shower struct{ line, whole func(auditor.Record) error }
+// idsAmong is how many of the newest decisions are looked through for an id that
+// was typed in part.
+const idsAmong = 1000
 
-func (f *logFlags) shower(env *Env) shower {
-	if f.asJSON {
-		lines := func(rec auditor.Record) error {
-			b, err := rec.AppendLine(nil)
-			if err != nil {
-				return err
-			}
-			_, err = env.Stdout.Write(b)
-			return err
-		}
-		return shower{line: lines, whole: lines}
+// recordedID completes an id that was typed in part, from the newest records.
+func recordedID(ctx context.Context, r *auditor.Reader, id string) (string, error) {
+	if protocol.CheckAskID(id) == nil {
+		return id, nil
 	}
-	s := &sheet{w: env.Stdout, colour: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
-	return shower{line: s.line, whole: s.whole}
-}
-
-// sheet prints records for people. Whatever it prints was chosen by an agent, a
-// judge or somebody with rights to a stream: all of it goes through Safe.
-type sheet struct {
-	w      io.Writer
-	colour bool
-}
-
-// Widths of texts from elsewhere, in bytes.
-const (
-	shortText = 60
-	longText  = 2000
-)
-
-const sheetTime = "2006-01-02 15:04:05"
-
-func (s *sheet) line(rec auditor.Record) error {
-	at := rec.At.Local().Format(sheetTime)
-	if rec.Broken != "" {
-		return s.print("%s  %s  %s %d: %s  %s\n", at, s.paint(red, "BROKEN"), rec.Stream, rec.Seq, protocol.Safe(rec.Broken, 4*shortText, false), rec.Ask)
-	}
-	if rec.Kind == auditor.KindReview {
-		return s.reviewLine(at, rec, 2*shortText)
-	}
-	d, err := rec.Decision()
+	records, _, err := r.Last(ctx, auditor.Query{Limit: idsAmong})
 	if err != nil {
-		return fmt.Errorf("record %d of %s: %w", rec.Seq, rec.Stream, err)
+		return "", unprepared(err)
 	}
-	return s.print("%s  %s  %-17s  %-12s  %-18s  %-40s  %-22s  %s\n", at, s.result(d.Result), short(string(d.Outcome)),
-		short(d.Agent), short(d.Surface), short(d.Value), decidedBy(d), d.Ask)
-}
-
-func (s *sheet) reviewLine(at string, rec auditor.Record, width int) error {
-	r, err := rec.Review()
-	if err != nil {
-		return fmt.Errorf("record %d of %s: %w", rec.Seq, rec.Stream, err)
-	}
-	who := "gate " + r.Gate
-	if r.Link != "" {
-		who = "link " + r.Link
-	}
-	return s.print("%s  %-36s  %-22s  %s  %s\n", at, short(r.Event), short(who), r.Ask, protocol.Safe(string(r.Fields), width, false))
-}
-
-// whole prints everything about one record.
-func (s *sheet) whole(rec auditor.Record) error {
-	if rec.Kind == auditor.KindReview || rec.Broken != "" {
-		if rec.Broken == "" {
-			return s.reviewLine(rec.At.Local().Format(sheetTime), rec, longText)
-		}
-		return s.line(rec)
-	}
-	d, err := rec.Decision()
-	if err != nil {
-		return fmt.Errorf("record %d of %s: %w", rec.Seq, rec.Stream, err)
-	}
-	head := fmt.Sprintf("%s  %s  %s, by %s\n", rec.At.Local().Format(sheetTime), strings.TrimSpace(s.result(d.Result)), short(string(d.Outcome)), decidedBy(d))
-	return s.print("%s%s%s", head, details(d), trail(d.Trail))
-}
-
-func details(d protocol.Decision) string {
-	rows := [][2]string{
-		{"agent", d.Agent}, {"session", d.Session.ID}, {"tool", d.Tool}, {"surface", d.Surface}, {"value", d.Value},
-		{"rule", d.MatchedPattern}, {"origin", d.Origin}, {"reason", d.Reason}, {"note", d.Note},
-		{"policy", fmt.Sprintf("revision %d, %s", d.Policy.Revision, d.Policy.Digest)}, {"call", d.CallDigest}, {"gate", d.Gate},
-	}
-	if d.Abort {
-		rows = append(rows, [2]string{"abort", "the agent was told to stop"})
-	}
-	if len(d.EditedInput) > 0 && d.EditedInput.Kind() != 'n' {
-		rows = append(rows, [2]string{"edited to", string(d.EditedInput)})
-	}
-	if !d.AskedAt.IsZero() && !d.DecidedAt.IsZero() {
-		rows = append(rows, [2]string{"took", d.DecidedAt.Sub(d.AskedAt).Round(time.Millisecond).String()})
-	}
-	var b strings.Builder
-	for _, r := range rows {
-		if r[1] != "" {
-			fmt.Fprintf(&b, "    %-10s %s\n", r[0], protocol.Safe(r[1], longText, false))
+	var ids []string
+	for _, rec := range records {
+		if rec.Ask != "" && !slices.Contains(ids, rec.Ask) {
+			ids = append(ids, rec.Ask)
 		}
 	}
-	return b.String()
-}
-
-func trail(entries []protocol.TrailEntry) string {
-	var b strings.Builder
-	for _, e := range entries {
-		why := strings.Join(slices.DeleteFunc([]string{e.Failure, cappedWord(e), e.Reason}, func(s string) bool { return s == "" }), ", ")
-		fmt.Fprintf(&b, "    %-10s %-20s %-6s %6.0f ms  %s\n", "trail", short(e.Link), e.Verdict, e.MS, protocol.Safe(why, longText, false))
-	}
-	return b.String()
-}
-
-func cappedWord(e protocol.TrailEntry) string {
-	if e.Capped {
-		return "its allow was outside the envelope"
-	}
-	return ""
-}
-
-func decidedBy(d protocol.Decision) string {
-	return short(strings.TrimSpace(string(d.DecidedBy.Kind) + " " + d.DecidedBy.Name))
-}
-
-func short(s string) string { return protocol.Safe(s, shortText, false) }
-
-const (
-	red   = "31"
-	green = "32"
-)
-
-func (s *sheet) result(r protocol.FinalChoice) string {
-	if r == protocol.FinalAllow {
-		return s.paint(green, "allow")
-	}
-	return s.paint(red, fmt.Sprintf("%-5s", r))
-}
-
-func (s *sheet) paint(colour, text string) string {
-	if !s.colour {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-func (s *sheet) print(format string, args ...any) error {
-	_, err := fmt.Fprintf(s.w, format, args...)
-	return err
+	return oneID(id, ids, fmt.Sprintf("among the newest %d decisions: name it whole", idsAmong))
 }

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/node/nodetest"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -56,6 +58,7 @@ func (d *logDesk) record(t *testing.T, change func(*protocol.Decision)) protocol
 	dec := protocol.Decision{
 		Ask: protocol.NewAskID(), Node: "main", Gate: "g1", Agent: "ci-42", Session: protocol.Session{ID: "s1"},
 		Result: protocol.FinalDeny, Outcome: protocol.DeniedByLink, Reason: "wrong segment", Tool: "bash",
+		Input: []byte(`{"command":"ls ../x/y"}`), Approver: "oncall-2",
 		Surface: "external_directory", Value: "/x/y", MatchedPattern: "*", Origin: "fleet",
 		DecidedBy: protocol.Decider{Kind: protocol.DeciderLink, Name: "model-judge", Node: "main"},
 		Trail: []protocol.TrailEntry{
@@ -97,6 +100,11 @@ func (d *logDesk) publish(t *testing.T, subject string, body []byte) {
 func allowed(d *protocol.Decision) {
 	d.Result, d.Outcome, d.DecidedBy, d.Trail = protocol.FinalAllow, protocol.AllowedByHuman, protocol.Decider{Kind: protocol.DeciderHuman, Name: "oncall-1"}, nil
 	d.Agent, d.Surface, d.Value = "laptop", "bash", "git push"
+	d.Input, d.Approver = nil, "" // as an older record
+}
+
+func canary(d *protocol.Decision) {
+	d.Tool, d.Surface, d.Agent, d.Outcome, d.Input = policy.ToolCanary, policy.ToolCanary, "prober", protocol.DeniedByRule, nil
 }
 
 // TestLogLines: one line a decision, the newest last, with what a person looks
@@ -106,23 +114,25 @@ func TestLogLines(t *testing.T) {
 	d := newDesk(t, protocol.RoleAuditor)
 	denied := d.record(t, nil)
 	allow := d.record(t, allowed)
+	d.record(t, canary)
 	d.publish(t, "assent.v1.main.decision."+protocol.NewAskID()+".ci-42.bash.allow", []byte("junk"))
 	rows := []struct {
 		args string
 		want [][]string
 	}{
 		{"log", [][]string{
-			{"deny", "denied_by_link", "ci-42", "external_directory", "/x/y", "link model-judge", denied.Ask},
-			{"allow", "allowed_by_human", "laptop", "bash", "git push", "human oncall-1", allow.Ask},
-			{"BROKEN", "ASSENT_DECISIONS 3", "malformed"},
+			logHead,
+			{"deny", "denied_by_link", "ci-42", "bash: ls ../x/y", "link model-judge", denied.Ask},
+			{"allow", "allowed_by_human", "laptop", "bash: git push", "human oncall-1", allow.Ask},
+			{"BROKEN", "ASSENT_DECISIONS 4", "malformed"},
 		}},
-		{"log --limit 1", [][]string{{"BROKEN"}}},
-		{"log --agent laptop", [][]string{{allow.Ask}}},
-		{"log --result deny --since 1h", [][]string{{denied.Ask}}},
-		{"log --outcome allowed_by_human", [][]string{{allow.Ask}}},
-		{"log --surface external_directory", [][]string{{denied.Ask}}},
-		{"log --agent nobody", nil},
-		{"log --since 2999-01-01T00:00:00Z", nil},
+		{"log --limit 1", [][]string{logHead, {"BROKEN"}}},
+		{"log --limit 2", [][]string{logHead, {allow.Ask}, {"BROKEN"}}},
+		{"log --agent laptop", [][]string{logHead, {allow.Ask}}},
+		{"log --result deny --since 1h", [][]string{logHead, {denied.Ask}}},
+		{"log --outcome allowed_by_human", [][]string{logHead, {allow.Ask}}},
+		{"log --surface external_directory", [][]string{logHead, {denied.Ask}}},
+		{"log --all --agent prober", [][]string{logHead, {policy.ToolCanary}}},
 	}
 	for _, row := range rows {
 		t.Run(row.args, func(t *testing.T) {
@@ -136,6 +146,75 @@ func TestLogLines(t *testing.T) {
 				t.Error("colours though nobody sits at a terminal")
 			}
 		})
+	}
+	for args, want := range map[string]string{
+		"log --agent nobody":               "no record matches",
+		"log --agent prober":               "1 test call of the doctor: --all",
+		"log --since 2999-01-01T00:00:00Z": "no record matches",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			if code, out, errs := d.typed(t, Log, strings.Fields(args)...); code != ExitOK || out != "" || !strings.Contains(errs, want) {
+				t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
+			}
+		})
+	}
+	t.Run("JSON hides nothing", func(t *testing.T) {
+		t.Parallel()
+		if _, out, _ := d.typed(t, Log, "log", "--json"); strings.Count(out, "\n") != 4 {
+			t.Errorf("got\n%s", out)
+		}
+	})
+}
+
+var logHead = []string{"TIME", "RESULT", "OUTCOME", "AGENT", "CALL", "BY", "ASK"}
+
+// An id may be typed in part, in either case, where it names one ask.
+func TestLogTakesPartsOfIDs(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, protocol.RoleAuditor)
+	one := d.record(t, nil)
+	two := d.record(t, allowed)
+	for _, row := range []struct {
+		id   string
+		code int
+		want string
+	}{
+		{strings.ToLower(one.Ask), ExitOK, one.Ask},
+		{one.Ask[18:], ExitOK, one.Ask},
+		{strings.ToLower(two.Ask[20:]), ExitOK, two.Ask},
+		{one.Ask[:6], ExitUsage, two.Ask},
+		{"ZZZZZZ", ExitFailure, "ZZZZZZ"},
+		{one.Ask[21:], ExitUsage, "at least 6"},
+		{one.Ask + "0", ExitUsage, "26 characters"},
+		{"ILOILOILO", ExitUsage, "ULID"},
+	} {
+		code, out, errs := d.typed(t, Log, "log", row.id)
+		if code != row.code || !strings.Contains(out+errs, row.want) || (code == ExitOK) != (errs == "") {
+			t.Errorf("%s: exit %d, %q, %q; want exit %d with %q", row.id, code, out, errs, row.code, row.want)
+		}
+	}
+}
+
+// A line is no wider than the terminal, and still says what was called.
+func TestSheetFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	d := protocol.Decision{Ask: protocol.NewAskID(), Agent: strings.Repeat("a", 40), Tool: "bash", Outcome: protocol.AllowedByHuman, Result: protocol.FinalAllow}
+	for _, width := range []int{60, 80, 100, 119, 120, 139, 140, 160, 300} {
+		var b strings.Builder
+		s := &sheet{w: &b, width: width}
+		cells := map[string]string{"TIME": "01-02 15:04:05", "RESULT": "allow", "OUTCOME": string(d.Outcome), "AGENT": d.Agent,
+			"CALL": "bash: é" + strings.Repeat("x", 400), "BY": "human " + strings.Repeat("b", 40), "ASK": d.Ask, "ASK ENDS": d.Ask[18:]}
+		if err := errors.Join(s.head(false), s.row(cells)); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if n := utf8.RuneCountInString(lines[1]); n > width {
+			t.Errorf("width %d: %d columns: %s", width, n, lines[1])
+		}
+		if len(lines) != 2 || !strings.HasSuffix(lines[1], d.Ask[18:]) || !strings.Contains(lines[1], "bash: éx") {
+			t.Errorf("width %d: %q", width, lines)
+		}
 	}
 }
 
@@ -190,14 +269,17 @@ func TestLogOfOneAsk(t *testing.T) {
 	}
 	at := 0
 	for _, w := range []string{
-		"model_judge.decision", "link model-judge", `{"verdict":"deny"}`, "deny  denied_by_link, by link model-judge", "ci-42", "/x/y",
-		"wrong segment", "revision 12", "1.5s", "first", "8000 ms  timeout", "wide", "outside the envelope", "model-judge", "412 ms",
+		"ask " + dec, "model_judge.decision", "link model-judge", `{"verdict":"deny"}`, "deny  denied_by_link, by link model-judge", "ci-42", `{"command":"ls ../x/y"}`, "/x/y",
+		"wrong segment", "oncall-2", "revision 12", "1.5s", "first", "8000 ms  timeout", "wide", "outside the envelope", "model-judge", "412 ms",
 	} {
 		i := strings.Index(out[at:], w)
 		if i < 0 {
 			t.Fatalf("%q does not stand after what comes before it:\n%s", w, out)
 		}
 		at += i + len(w)
+	}
+	if n := strings.Count(out, dec); n != 1 {
+		t.Errorf("the id stands there %d times:\n%s", n, out)
 	}
 }
 
@@ -236,7 +318,7 @@ func TestLogReview(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	wantLines(t, out, [][]string{{"gate_error", "gate g1", id, `{"error":"x"}`}})
+	wantLines(t, out, [][]string{{"TIME", "EVENT", "ASK"}, {"gate_error", "gate g1", id, `{"error":"x"}`}})
 }
 
 // TestLogFollow prints what comes, and an interrupt ends it without an error.
@@ -287,7 +369,7 @@ func TestLogRefuses(t *testing.T) {
 		{"log --outcome denied", ExitUsage, "denied_by_rule"},
 		{"log --since yesterday", ExitUsage, "15m"},
 		{"log --since -1h", ExitUsage, "time span"},
-		{"log --limit -1", ExitUsage, "limit"},
+		{"log --limit -1", ExitUsage, "--limit -1"},
 		{"log --agent a.b", ExitUsage, "agent"},
 		{"log --review --agent ci-42", ExitUsage, "review log"},
 		{"log --nonsense", ExitUsage, "--help"},

@@ -87,14 +87,21 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 // callLine is a call in one line: the tool and what it would do, whole rather
 // than the one piece that a rule left open.
 func callLine(p protocol.Pending, limit int) string {
-	return protocol.Safe(p.Ask.Tool.Name+": "+mainArgument(p.Ask.Tool.Input), limit, false)
+	return protocol.Safe(p.Ask.Tool.Name+": "+mainArgument(p.Ask.Tool.Name, p.Ask.Tool.Input), limit, false)
+}
+
+// mainArguments say most of a call, by tool. Of any other tool nobody can tell
+// which argument matters, so all of them are shown.
+var mainArguments = map[string][]string{
+	"bash": {"command"}, "read": {"file_path", "path"}, "write": {"file_path", "path"}, "edit": {"file_path", "notebook_path", "path"},
+	"grep": {"pattern"}, "glob": {"pattern"}, "ls": {"path"}, "webfetch": {"url"}, "websearch": {"query"},
 }
 
 // mainArgument is the one argument that says most of a call, else all of it.
-func mainArgument(input jsontext.Value) string {
+func mainArgument(tool string, input jsontext.Value) string {
 	var args map[string]jsontext.Value
 	if json.Unmarshal(input, &args) == nil {
-		for _, key := range []string{"command", "file_path", "path", "url", "pattern"} {
+		for _, key := range mainArguments[tool] {
 			var text string
 			if json.Unmarshal(args[key], &text) == nil && text != "" {
 				return text

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,12 +25,17 @@ const PresenceLife = 60 * time.Second
 // policyHistory is how many revisions of the policy are kept; 64 is the most.
 const policyHistory = 64
 
+// DefaultReview bounds the review stream, in bytes: judges write there, and a
+// judge must not fill the disk on which decisions are recorded.
+const DefaultReview = 1 << 30
+
 // StreamLimits bounds the streams. The zero value is one replica and no bound
 // but the disk's.
 type StreamLimits struct {
 	// Replicas is 1 embedded and 3 in a cluster of three.
 	Replicas int
-	// Decisions and Review are the most bytes of the two streams; 0 is no bound.
+	// Decisions and Review are the most bytes of the two streams; 0 is no bound of
+	// the decisions but the disk's, and DefaultReview of the review log.
 	// A full decision stream refuses: then nothing can be allowed. A full review
 	// stream forgets its oldest records.
 	Decisions int64
@@ -99,7 +105,7 @@ func recordStreams(node string, lim StreamLimits) ([]jetstream.StreamConfig, err
 	review.Description = "the review log"
 	// Losing the oldest narration is better than losing the newest.
 	review.Discard = jetstream.DiscardOld
-	review.MaxBytes = unbounded(lim.Review)
+	review.MaxBytes = cmp.Or(lim.Review, DefaultReview)
 	return []jetstream.StreamConfig{decisions, review}, nil
 }
 

@@ -19,6 +19,7 @@ func (e *evaluation) bash() {
 	cmd := shell.Read(text)
 	e.shell(cmd)
 	e.shellPaths(cmd)
+	e.hostPaths()
 	for _, key := range []string{"cwd", "workdir", "directory"} {
 		if dir, _ := e.args[key].(string); dir != "" {
 			e.crossing(dir, both, 0)

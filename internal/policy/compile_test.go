@@ -169,6 +169,12 @@ func TestDigestIsOfTheContent(t *testing.T) {
 	if a.Digest() != same.Digest() {
 		t.Error("comments and blanks changed the digest")
 	}
+	if schema := mustCompile(t, `{"\u0024schema":"s","permission":{"bash":{"x":"ask","y":"deny"}}}`); a.Digest() != schema.Digest() {
+		t.Error("what only editors read changed the digest")
+	}
+	if inner := mustCompile(t, `{"permission":{"bash":{"x":"ask","y":"deny"},"$schema":"ask"}}`); a.Digest() == inner.Digest() {
+		t.Error("a surface of that name is part of the content")
+	}
 	if a.Digest() == order.Digest() || !strings.HasPrefix(a.Digest(), "sha256:") || len(a.Digest()) != 7+64 {
 		t.Error("the order of rules is part of the content")
 	}

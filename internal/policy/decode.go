@@ -69,7 +69,6 @@ func (d *decoder) members(obj *hujson.Object, read func(key string, m hujson.Obj
 // document reads the top of a layer.
 func (d *decoder) document(v hujson.Value) {
 	d.object(v, "the policy",
-		field{schemaKey, d.schemaName},
 		field{"permission", d.permission},
 		field{"authorizerChain", d.chain},
 		field{"linkTimeout", func(v hujson.Value) { d.duration(v, "linkTimeout", MaxLinkTimeout, &d.s.link) }},
@@ -79,6 +78,7 @@ func (d *decoder) document(v hujson.Value) {
 		field{"secretPaths", d.secretPaths},
 		field{"limits", d.limits},
 		field{"debugLog", func(v hujson.Value) { d.boolean(v, "debugLog", &d.s.debug) }},
+		field{schemaKey, d.schemaName},
 	)
 }
 

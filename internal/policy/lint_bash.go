@@ -57,7 +57,7 @@ func neverAllows(w wildcard) string {
 // neverFound says why a deny or ask finds none of the commands that the pattern
 // is typed like, "" if it finds one; whole says that it matches whole texts.
 func neverFound(w wildcard) (why string, whole bool) {
-	for _, typed := range typedLike(w.text) {
+	for i, typed := range typedLike(w.text) {
 		cmd := shell.Read(typed)
 		for _, u := range cmd.Units {
 			for _, text := range append(u.Readings(), u.Text) {
@@ -66,10 +66,9 @@ func neverFound(w wildcard) (why string, whole bool) {
 				}
 			}
 		}
-		if why == "" {
-			why = whyUnlike(w.text, cmd)
+		if i == 0 {
+			why, whole = whyUnlike(w.text, cmd), !cmd.Simple && w.match(strings.TrimSpace(typed))
 		}
-		whole = whole || !cmd.Simple && w.match(strings.TrimSpace(typed))
 	}
 	return why, whole
 }
@@ -79,6 +78,11 @@ func neverFound(w wildcard) (why string, whole bool) {
 // a substitution.
 func typedLike(pattern string) []string {
 	pattern = strings.ReplaceAll(pattern, "?", "x")
+	for _, quote := range []string{"'", `"`} {
+		if strings.Count(pattern, quote) == 1 { // an apostrophe: nobody can type it bare
+			pattern = strings.Replace(pattern, quote, `\`+quote, 1)
+		}
+	}
 	last := strings.LastIndexByte(pattern, '*')
 	if last < 0 {
 		return []string{pattern}

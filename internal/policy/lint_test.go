@@ -17,7 +17,7 @@ func TestLint(t *testing.T) {
 		{"general rules first", `{"bash":{"*":"ask","git *":"allow","git push *":"deny"}}`, ""},
 		{"a fallback that stands last", `{"bash":{"*":"ask","rm *":"deny"},"*":"ask"}`, ""},
 		{"patterns that overlap in part", `{"bash":{"*":"ask","git * main":"deny","git push *":"ask"}}`, ""},
-		{"the same pattern on two surfaces", `{"read":{"*":"ask","x":"deny"},"write":{"*":"ask","x":"allow"}}`, ""},
+		{"the same pattern on two surfaces", `{"read":{"*":"ask","x.go":"deny"},"write":{"*":"ask","x.go":"allow"}}`, ""},
 		{"a shut bash under an open fallback", `{"*":"allow","bash":"ask"}`, ""},
 	} {
 		warnings, err := Lint("f", []byte(permission(r.rules)))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -90,7 +91,8 @@ func (l *linter) directory(r *rule) {
 	if !r.pattern.w.literal() || p == bare && (file || bare == ".") || l.inside(r, bare) {
 		return
 	}
-	l.warn(r.at, "%s %q matches only the directory itself, nothing in it; if that is one, write %q and %q", r.surface.text, clip(p), bare, bare+"/*")
+	l.warn(r.at, "%s %q matches only itself, nothing in it; if that is a directory, write %q and %q",
+		r.surface.text, clip(p), cmp.Or(bare, "/"), bare+"/*")
 }
 
 // inside says whether another rule of the surface speaks of what lies in dir.

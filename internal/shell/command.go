@@ -40,6 +40,10 @@ const (
 	WhyWrapper     = "wrapper"
 	WhyInterpreter = "interpreter"
 	WhyOption      = "option"
+
+	// WhyContinuation: a backslash before a line's end. Shells and parsers differ
+	// over where that joins two lines and where it does not.
+	WhyContinuation = "line-continuation"
 )
 
 // Command is one shell text, read.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -12,7 +13,44 @@ import (
 // Opaque. Safe for concurrent use.
 func Read(text string) Command { return read(text, 0) }
 
-func read(text string, depth int) (c Command) {
+// read reads text, and where it holds a backslash before a line's end, also as
+// a shell does that joins the lines, and as one that does not because the
+// backslash ends a comment. This parser does neither in every place: `# \⏎rm x`
+// is two lines to a shell, and `"$\⏎(rm x)"` is a substitution. Such a text is
+// simple only if joining changes nothing and it can hold no comment; each
+// reading can deny.
+func read(text string, depth int) Command {
+	c := readOnce(text, depth)
+	if !strings.Contains(text, continuation) {
+		return c
+	}
+	joined := readOnce(strings.ReplaceAll(text, continuation, ""), depth)
+	comment := strings.Contains(text, "#")
+	if c.Simple && (comment || !joined.Simple || !sameWords(c, joined)) {
+		c.Simple, c.Why = false, WhyContinuation
+	}
+	if !c.Simple {
+		c.also(joined)
+	}
+	if comment {
+		c.also(readOnce(strings.ReplaceAll(text, continuation, "\n"), depth))
+	}
+	return c
+}
+
+func sameWords(a, b Command) bool {
+	return slices.EqualFunc(a.Units, b.Units, func(a, b Unit) bool { return slices.Equal(a.Words, b.Words) })
+}
+
+// also adds what another reading of the same text found.
+func (c *Command) also(other Command) {
+	c.Units = append(c.Units, other.Units...)
+	c.Loose = append(c.Loose, other.Loose...)
+}
+
+const continuation = "\\\n"
+
+func readOnce(text string, depth int) (c Command) {
 	if why := unfit(text); why != "" {
 		return opaque(text, why)
 	}

@@ -321,7 +321,19 @@ func TestAnnouncement(t *testing.T) {
 	n := nodetest.Start(t)
 	serve(t, n, always(link.Defer("")))
 	m := running(t, n)
-	if len(m) != 1 || m[0]["link"] != name || m[0]["node"] != "main" || m[0]["version"] != "1.2.3" {
+	if len(m) != 1 || m[0]["link"] != name || m[0]["node"] != "main" || m[0]["version"] != "1.2.3" || m[0][link.MetadataHealth] != link.HealthOK {
+		t.Errorf("announced as %v", m)
+	}
+}
+
+// A link that cannot work says why, in bounded plain text, and is asked all the
+// same.
+func TestALinkThatCannotWorkSaysSo(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t)
+	serve(t, n, always(link.Defer("")), link.Unhealthy("no key\x1b[2K "+strings.Repeat("x", 1000)))
+	m := running(t, n)
+	if len(m) != 1 || !strings.HasPrefix(m[0][link.MetadataHealth], "no key") || len(m[0][link.MetadataHealth]) > 210 || strings.Contains(m[0][link.MetadataHealth], "\x1b") {
 		t.Errorf("announced as %v", m)
 	}
 }

@@ -38,8 +38,8 @@ func name(what, s string) error {
 }
 
 func optionalName(what, s string) error {
-	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
-		return fmt.Errorf("%w: %s holds a control character", ErrField, what)
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, invisible...) }) {
+		return fmt.Errorf("%w: %s holds a control or invisible character", ErrField, what)
 	}
 	return bounded(what, s, MaxName)
 }

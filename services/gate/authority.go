@@ -25,6 +25,15 @@ type authority struct {
 // current is the policy of this moment. Never nil once the gate serves.
 func (a *authority) current() *policy.Snapshot { return a.now.Load() }
 
+// chain are the links that the policy of this moment names; none before there
+// is a policy.
+func (a *authority) chain() []string {
+	if s := a.current(); s != nil {
+		return s.Chain()
+	}
+	return nil
+}
+
 // watch follows the bucket until ctx ends and calls ready when the first state
 // is in: a gate answers nothing before.
 func (a *authority) watch(ctx context.Context, ready func()) error {

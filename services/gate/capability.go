@@ -12,8 +12,13 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// maxUses bounds how often one capability may be used, query and log together.
-const maxUses = 256
+// Bounds of one capability: how often it may be used, query and log together,
+// and how many bytes of records it may have kept. A judge must fill neither the
+// gate's time nor its disk: with a full disk nothing is allowed.
+const (
+	maxUses = 256
+	maxKept = 128 << 10
+)
 
 // capability lets one worker of one link query the rules and write to the log
 // about one ask, until the verdict or the deadline. The two subjects carry 128
@@ -29,6 +34,7 @@ type capability struct {
 	mu    sync.Mutex
 	inbox string // whose it is: the first inbox that used it
 	uses  int
+	kept  int // bytes of records
 	said  bool
 }
 
@@ -127,20 +133,32 @@ func (g *Gate) write(ctx context.Context, c *capability, r protocol.LogRecord) (
 	if r.Level == protocol.LevelDebug && !g.policy.current().DebugLog() {
 		return false, nil
 	}
+	if !c.mayKeep(len(r.Event) + len(r.Fields)) {
+		return false, &protocol.Fault{Code: protocol.CodeForbidden, Message: "this ask's records are full", Remedy: "write fewer and shorter records for one ask"}
+	}
 	if err := g.review.write(ctx, protocol.ReviewRecord{Event: r.Event, Ask: c.ask.ID, Link: c.link, Fields: r.Fields}); err != nil {
 		return false, &protocol.Fault{Code: protocol.CodeUnavailable, Message: "the record could not be kept"}
 	}
 	return true, nil
 }
 
-// gatesOwn says whether only gates and terminals write events of that name.
-func gatesOwn(event string) bool {
-	switch event {
-	case protocol.EventGateError, protocol.EventRateLimited:
-		return true
+// mayKeep takes n bytes of what may be kept, if there are as many.
+func (c *capability) mayKeep(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept+n > maxKept {
+		return false
 	}
-	for _, prefix := range []string{"authorizer_chain", "permission_request", "forwarded_permission"} {
-		if strings.HasPrefix(event, prefix) {
+	c.kept += n
+	return true
+}
+
+// gatesOwn says whether only gates and terminals write events of that name, or
+// of one that a reader could take for it.
+func gatesOwn(event string) bool {
+	event = strings.ToLower(strings.NewReplacer(".", "_", "-", "_").Replace(event))
+	for _, own := range []string{"authorizer_chain", "permission_request", "forwarded_permission", protocol.EventGateError, protocol.EventRateLimited} {
+		if strings.HasPrefix(event, own) {
 			return true
 		}
 	}

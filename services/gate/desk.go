@@ -92,7 +92,7 @@ func (d *desk) stop() {
 // The role and the chain are fixed here, before the first link.
 // errCrowded where its agent has as many open as it may.
 func (g *Gate) open(ctx context.Context, c call, r ruled) error {
-	done, room := g.mirror.reserve(c.ask.Agent, r.snapshot.Limits().Pending)
+	done, room := g.mirror.reserve(c.ask.Agent, c.ask.ID, r.snapshot.Limits().Pending)
 	if !room {
 		return errCrowded
 	}

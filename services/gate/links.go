@@ -40,12 +40,15 @@ func (l *links) running() []string {
 	return l.names
 }
 
-// discover looks again and again until ctx ends.
-func (l *links) discover(ctx context.Context) {
+// discover looks again and again until ctx ends, as long as the policy's chain
+// names any link.
+func (l *links) discover(ctx context.Context, chain func() []string) {
 	tick := time.NewTicker(discoveryPeriod)
 	defer tick.Stop()
 	for {
-		l.look(ctx, discoveryListen, nil)
+		if len(chain()) > 0 {
+			l.look(ctx, discoveryListen, nil)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -90,6 +93,7 @@ func (l *links) look(ctx context.Context, listen time.Duration, enough []string)
 	ctx, cancel := context.WithTimeout(ctx, listen)
 	defer cancel()
 	var names []string
+	whole := true
 	for range maxDiscovered {
 		msg, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
@@ -99,12 +103,21 @@ func (l *links) look(ctx context.Context, listen time.Duration, enough []string)
 			names = append(names, link)
 		}
 		if enough != nil && !missing(enough, names) {
+			whole = false
 			break
 		}
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !whole {
+		// Those that did not answer yet may well run.
+		for _, known := range l.names {
+			if !slices.Contains(names, known) {
+				names = append(names, known)
+			}
+		}
+	}
 	l.names, l.looked = names, time.Now()
-	l.mu.Unlock()
 }
 
 // linkOf is the name of the link of this node that answers with data, or "".

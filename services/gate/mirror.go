@@ -28,13 +28,13 @@ type summary struct {
 type mirror struct {
 	mu      sync.Mutex
 	open    map[string]summary
-	count   map[string]int // open asks by agent
-	opening map[string]int // asks by agent that are being opened here
+	count   map[string]int             // open asks by agent
+	opening map[string]map[string]bool // ids by agent that are being opened here
 	round   int
 }
 
 func newMirror() *mirror {
-	return &mirror{open: map[string]summary{}, count: map[string]int{}, opening: map[string]int{}}
+	return &mirror{open: map[string]summary{}, count: map[string]int{}, opening: map[string]map[string]bool{}}
 }
 
 // put takes in an entry as it stands.
@@ -104,20 +104,29 @@ func (m *mirror) get(id string) (summary, bool) {
 	return s, ok
 }
 
-// reserve makes room for one more open ask of agent, until done is called and
-// the ask stands in the mirror, or does not; ok is false where max are open
-// already. Asks that come at the same moment count each other.
-func (m *mirror) reserve(agent string, max int) (done func(), ok bool) {
+// reserve makes room for ask id of agent, until done is called and the ask
+// stands in the mirror, or does not; ok is false where max are open already.
+// Asks that come at the same moment count each other, and none counts twice.
+func (m *mirror) reserve(agent, id string, max int) (done func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.count[agent]+m.opening[agent] >= max {
+	n := m.count[agent]
+	for other := range m.opening[agent] {
+		if _, shown := m.open[other]; !shown {
+			n++
+		}
+	}
+	if n >= max {
 		return nil, false
 	}
-	m.opening[agent]++
+	if m.opening[agent] == nil {
+		m.opening[agent] = map[string]bool{}
+	}
+	m.opening[agent][id] = true
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.opening[agent]--; m.opening[agent] <= 0 {
+		if delete(m.opening[agent], id); len(m.opening[agent]) == 0 {
 			delete(m.opening, agent)
 		}
 	}, true

@@ -1,14 +1,11 @@
 package gate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -115,33 +112,6 @@ const (
 	recordedInput  = 16 << 10
 	recordedString = 1 << 10
 )
-
-// shortened is input with its long strings cut, so that the record says what was
-// called without keeping every file that was written; nil where that is still
-// too long. The order of keys and the spelling of numbers stay.
-func shortened(input jsontext.Value) jsontext.Value {
-	if len(input) <= recordedString {
-		return input.Clone()
-	}
-	var out bytes.Buffer
-	dec, enc := jsontext.NewDecoder(bytes.NewReader(input)), jsontext.NewEncoder(&out)
-	for {
-		tok, err := dec.ReadToken()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil && tok.Kind() == '"' && len(tok.String()) > recordedString {
-			tok = jsontext.String(protocol.Safe(tok.String(), recordedString, true))
-		}
-		if err == nil {
-			err = enc.WriteToken(tok)
-		}
-		if err != nil || out.Len() > recordedInput {
-			return nil
-		}
-	}
-	return jsontext.Value(bytes.TrimSpace(out.Bytes()))
-}
 
 // trim bounds what a record repeats of a call.
 func trim(d *protocol.Decision) {

@@ -149,7 +149,7 @@ func (r *rig) announce(nc *nats.Conn, name string, g *served) {
 	r.t.Helper()
 	must(micro.AddService(nc, micro.Config{Name: protocol.ServiceLink, Version: "1.0.0", Metadata: map[string]string{"link": name, "node": nodetest.Name, "version": "1.0.0"}}))(r.t)
 	until(r.t, "seen", func() error {
-		if seen := strings.Join(g.links.running(), " "); !strings.Contains(seen, name) {
+		if seen := strings.Join(g.links.resolve(context.Background(), []string{name}), " "); !strings.Contains(seen, name) {
 			return fmt.Errorf("running: %s", seen)
 		}
 		return nil

@@ -180,7 +180,7 @@ func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) e
 		case <-watching.Done():
 		}
 	})
-	watchers.Go(func() { g.links.discover(watching) })
+	watchers.Go(func() { g.links.discover(watching, g.policy.chain) })
 	watchers.Go(func() { g.sweep(watching) })
 
 	limit := time.NewTimer(startupTime)

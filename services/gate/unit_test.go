@@ -184,13 +184,20 @@ func TestTheMirrorKeepsCount(t *testing.T) {
 		t.Error("an older state stands")
 	}
 	m.put(item("b", "ci", 4))
-	if _, ok := m.reserve("ci", 2); ok {
+	if _, ok := m.reserve("ci", "c", 2); ok {
 		t.Error("a third of two")
 	}
-	done, ok := m.reserve("ci", 3)
-	if _, again := m.reserve("ci", 3); !ok || again {
+	done, ok := m.reserve("ci", "c", 3)
+	if _, again := m.reserve("ci", "d", 3); !ok || again {
 		t.Error("what is being opened does not count")
 	}
+	m.put(item("c", "ci", 5)) // the watch may be faster than the one who opened it
+	if next, ok := m.reserve("ci", "d", 4); !ok {
+		t.Error("what is open and was being opened counts twice")
+	} else {
+		next()
+	}
+	m.drop("c")
 	done()
 	m.broke()
 	m.put(item("b", "ci", 4))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/assent-dev/assent/internal/llm/llmtest"
 	"github.com/assent-dev/assent/internal/node"
@@ -200,6 +201,28 @@ func TestFromTheFileToTheVerdict(t *testing.T) {
 				t.Error("a server was asked without a key")
 			}
 		})
+	}
+}
+
+// A link without its key is served, and whoever lists running links sees why it
+// only defers.
+func TestHealthIsAnnounced(t *testing.T) {
+	t.Parallel()
+	for env, want := range map[string]string{"": DefaultKeyEnv + " is not set", "sk-test": link.HealthOK} {
+		g := newGate(t, nodetest.Start(t))
+		run(t, g, fileFor(t, "http://127.0.0.1:1", ""), map[string]string{DefaultKeyEnv: env})
+		subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := g.n.Connect(t, protocol.RoleOperator, "op").Request(subject, nil, 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var info micro.Info
+		if err := json.Unmarshal(m.Data, &info); err != nil || !strings.Contains(info.Metadata[link.MetadataHealth], want) {
+			t.Errorf("key %q: %v, %v; want %q", env, err, info.Metadata, want)
+		}
 	}
 }
 

@@ -139,3 +139,21 @@ func parts(path string) []string {
 	all := strings.FieldsFunc(path, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
 	return slices.DeleteFunc(all, func(p string) bool { return p == "." })
 }
+
+// Links returns those of words that a symbolic link leads elsewhere than they
+// say, with where they lead. Of a command's words an adapter need tell no more:
+// what a plain name says is what it is.
+func Links(cwd, home string, words []string) []protocol.Path {
+	var out []protocol.Path
+	for _, raw := range words {
+		tidy := filepath.Clean(absolute(cwd, home, raw))
+		for _, resolved := range resolve(cwd, home, raw) {
+			// Below a cwd that is itself reached by a link everything leads
+			// elsewhere, and Resolve says so of cwd.
+			if resolved != tidy && resolved != filepath.Join(follow(cwd), strings.TrimPrefix(tidy, filepath.Clean(cwd))) {
+				out = append(out, protocol.Path{Raw: raw, Resolved: resolved})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/node"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// ward is a node whose operator runs the doctor, far from any local default.
+type ward struct{ *logDesk }
+
+func newWard(t *testing.T) ward {
+	t.Helper()
+	d := newDesk(t, protocol.RoleOperator)
+	d.vars["HOME"] = t.TempDir()
+	return ward{d}
+}
+
+// creds is a file with new credentials.
+func (w ward) creds(t *testing.T, role protocol.Role, opts ...node.IssueOptions) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), string(role)+".creds")
+	if err := os.WriteFile(path, w.node.Creds(t, role, "doctor", opts...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// gate runs a real gate until the test is over.
+func (w ward) gate(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	up, done := make(chan struct{}), make(chan error, 1)
+	nc := w.node.Connect(t, protocol.RoleGate, "g-1")
+	go func() {
+		done <- gateService("main", "g-1", nil, slog.New(slog.DiscardHandler)).run(ctx, nc, func() { close(up) })
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("the gate: %v", err)
+		}
+	})
+	<-up
+}
+
+// examines returns the findings by check.
+func (w ward) examines(t *testing.T, args ...string) (int, map[string]diagnosis) {
+	t.Helper()
+	code, out, _ := w.typed(t, Doctor, append([]string{"doctor", "--json"}, args...)...)
+	found := map[string]diagnosis{}
+	for line := range strings.Lines(out) {
+		var f diagnosis
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if old, twice := found[f.Check]; twice && f.Check != "chain" {
+			t.Errorf("two findings are called %s: %q and %q", f.Check, old.Text, f.Text)
+		}
+		found[f.Check] = f
+	}
+	return code, found
+}
+
+func wantFinding(t *testing.T, found map[string]diagnosis, check, state, text string) {
+	t.Helper()
+	f := found[check]
+	if f.State != state || !strings.Contains(f.Text+" → "+f.Remedy, text) {
+		t.Errorf("%s: %+v; want %s with %q", check, f, state, text)
+	}
+}
+
+func TestDoctorActsInThreeRoles(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.policyIs(t, `{}`)
+	w.gate(t)
+	_, found := w.examines(t)
+	wantFinding(t, found, "node", stateOK, "answers")
+	wantFinding(t, found, "gate", stateOK, "1 running")
+	wantFinding(t, found, "gate-call", stateWarn, "--agent-creds")
+	wantFinding(t, found, "chain", stateOK, "the chain is empty")
+
+	agent := w.creds(t, protocol.RoleAgent)
+	_, found = w.examines(t, "--agent-creds", agent)
+	wantFinding(t, found, "gate-call", stateOK, "was denied")
+	wantFinding(t, found, "record-call", stateWarn, "--auditor-creds")
+
+	_, found = w.examines(t, "--agent-creds", agent, "--auditor-creds", w.creds(t, protocol.RoleAuditor))
+	wantFinding(t, found, "record-call", stateOK, "on the record")
+	wantFinding(t, found, "record", stateOK, "ASSENT_DECISIONS holds 1 record")
+
+	_, found = w.examines(t, "--agent-creds", w.creds(t, protocol.RoleTerminal))
+	wantFinding(t, found, "gate-call", stateFail, "agent")
+}
+
+func TestDoctorShowsLinksThatCannotWork(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.policyIs(t, `{"authorizerChain": ["alpha"]}`)
+	w.serve(t, "alpha", "1.0.0", "main", "the environment variable KEY is not set")
+	_, found := w.examines(t)
+	wantFinding(t, found, "chain", stateWarn, "link alpha cannot work: the environment variable KEY is not set")
+}
+
+// A hook that denies because no gate answers is not to blame.
+func TestDoctorBlamesNoHookForANodeThatIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	text := `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"/bin/echo assent hook claude-code","timeout":600,"onFailure":"block"}]}]}}`
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--settings", settings, "--claude", "testdata/claude/current"}
+	code, found := w.examines(t, append(args, "--nats", "nats://127.0.0.1:1")...)
+	wantFinding(t, found, "node", stateFail, "127.0.0.1:1")
+	if f := found["claude-code"]; code != ExitFailure || f.State != stateWarn || !strings.Contains(f.Text, "not checked until the node answers") || strings.Contains(f.Remedy, "install") {
+		t.Errorf("exit %d, %+v", code, f)
+	}
+	_, found = w.examines(t, args...)
+	wantFinding(t, found, "claude-code", stateFail, "install")
+}
+
+func TestDoctorCountsInWords(t *testing.T) {
+	t.Parallel()
+	for n, want := range []string{"no warnings", "1 warning", "2 warnings"} {
+		if got := count(n, "warning"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	env, out, _ := testEnv()
+	d := &doctor{env: env}
+	d.ok("node", "answers")
+	d.warn("policy", "push one", "none")
+	if err := d.report(false); err != nil || !strings.HasSuffix(out.String(), "nothing is broken, 1 warning\n") {
+		t.Errorf("%v, %q", err, out)
+	}
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// policyAt writes a policy file.
+func policyAt(t *testing.T, doc string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.jsonc")
+	if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	cleanPolicy   = `{"permission":{"bash":{"*":"ask","ls *":"allow"}}}`
+	doubtfulOne   = `{"permission":{"bash":{"*":"ask","sudo *":"allow"}}}`
+	doubtfulWords = `:1:34: bash "sudo *" never allows anything`
+)
+
+func TestPolicyCheck(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "none.jsonc")
+	for _, r := range []struct {
+		name, path, stdin string
+		code              int
+		out, errs         string
+	}{
+		{"a clean file", policyAt(t, cleanPolicy), "", ExitOK, ": ok, 0 warnings, sha256:", ""},
+		{"a doubtful file", policyAt(t, doubtfulOne), "", ExitOK, ": ok, 1 warnings, sha256:", doubtfulWords},
+		{"standard input", "-", cleanPolicy, ExitOK, "<stdin>: ok, 0 warnings, sha256:", ""},
+		{"doubts about standard input", "-", doubtfulOne, ExitOK, "<stdin>: ok, 1 warnings", "<stdin>" + doubtfulWords},
+
+		{"a wrong file", policyAt(t, `{"permision":{}}`), "", exitBadPolicy, "", `:1:2: unknown key "permision"`},
+		{"an empty file", policyAt(t, "\n"), "", exitBadPolicy, "", ":1:1: the file is empty; write at least {}"},
+		{"wrong standard input", "-", "[]", exitBadPolicy, "", "<stdin>:1:1: the policy is a list"},
+		{"too much standard input", "-", strings.Repeat(" ", 1<<20), exitBadPolicy, "", "expected at most 524288"},
+		{"no file", missing, "", ExitFailure, "", "name an existing policy file; examples/policy.jsonc is one to start from"},
+	} {
+		env, out, errs := testEnv()
+		env.Stdin = strings.NewReader(r.stdin)
+		code := Main(env, []string{"policy", "check", r.path}, Policy)
+		if code != r.code || !strings.Contains(out.String(), r.out) || !strings.Contains(errs.String(), r.errs) ||
+			r.out == "" && out.Len() > 0 || r.errs == "" && errs.Len() > 0 {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", r.name, code, out, errs)
+		}
+	}
+}
+
+func TestPolicyPush(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, protocol.RoleOperator)
+	for _, r := range []struct {
+		name, path string
+		code       int
+		out, errs  string
+	}{
+		{"a clean file", policyAt(t, cleanPolicy), ExitOK, "is revision 1\n", ""},
+		{"a doubtful file, with its warnings", policyAt(t, doubtfulOne), ExitOK, "is revision 2\n", doubtfulWords},
+		{"a wrong file", policyAt(t, `{"permision":{}}`), ExitFailure, "", `unknown key "permision"`},
+		{"no file", filepath.Join(t.TempDir(), "none"), ExitFailure, "", "name an existing policy file"},
+	} {
+		code, out, errs := d.typed(t, Policy, "policy", "push", r.path)
+		if code != r.code || !strings.Contains(out, r.out) || !strings.Contains(errs, r.errs) ||
+			r.out == "" && out != "" || r.errs == "" && errs != "" {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", r.name, code, out, errs)
+		}
+		if strings.Contains(errs, doubtfulWords) && !strings.HasSuffix(errs, " (warning)\n") {
+			t.Errorf("%s: %q does not say that it is a warning", r.name, errs)
+		}
+	}
+}
