@@ -217,7 +217,7 @@ func policyBucket(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, error
 	}
 	kv, err := js.KeyValue(ctx, protocol.BucketPolicy)
 	if err != nil {
-		return nil, fmt.Errorf("opening bucket %s: %w", protocol.BucketPolicy, err)
+		return nil, unprepared(fmt.Errorf("opening bucket %s: %w", protocol.BucketPolicy, err))
 	}
 	return kv, nil
 }

@@ -154,7 +154,7 @@ func gateService(node, name string, metrics prometheus.Registerer, log *slog.Log
 	return service{name: "gate", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
 		g, err := gate.New(ctx, nc, gate.Config{Node: node, Name: name, Logger: log, Metrics: metrics})
 		if err != nil {
-			return err
+			return unprepared(err)
 		}
 		return g.Run(ctx, ready)
 	}}
@@ -172,11 +172,11 @@ func terminalService(node string, log *slog.Logger) service {
 		}
 		open, err := pending.Open(ctx, js)
 		if err != nil {
-			return err
+			return unprepared(err)
 		}
 		decisions, err := record.Open(ctx, js, subjects)
 		if err != nil {
-			return err
+			return unprepared(err)
 		}
 		person := human.New(open, decisions, terminal.Notifier(nc, subjects, log))
 		s, err := terminal.New(nc, node, log, person, person, deny.Terminal{})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -80,7 +81,7 @@ func up(ctx context.Context, env *Env, f upFlags) error {
 		return err
 	}
 	// Everything that the files can have wrong is told before anything starts.
-	doc, err := readPolicy(f.policy)
+	doc, err := readPolicy(env, f.policy)
 	if err != nil {
 		return err
 	}
@@ -108,9 +109,11 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 	if err != nil {
 		return err
 	}
-	if err := putPolicy(ctx, n, creds, doc, log); err != nil {
+	inForce, err := putPolicy(ctx, n, creds, doc, log)
+	if err != nil {
 		return err
 	}
+	warnChain(log, inForce, judges)
 	metrics, stopMetrics, err := serveMetrics(f.metrics, log)
 	if err != nil {
 		return err
@@ -159,45 +162,64 @@ func storeDir(env *Env, flag, node string) (string, error) {
 }
 
 // readPolicy reads and checks a policy file; nil for none.
-func readPolicy(path string) ([]byte, error) {
+func readPolicy(env *Env, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	doc, err := os.ReadFile(path)
+	name, doc, err := policyFile(env, path)
 	if err != nil {
-		return nil, fmt.Errorf("reading policy: %w", err)
-	}
-	if _, err := policy.CompileFile(policy.LayerFleet, path, doc); err != nil {
 		return nil, err
 	}
-	return doc, nil
+	if _, err := policy.CompileFile(policy.LayerFleet, name, doc); err != nil {
+		return nil, err
+	}
+	return doc, warnPolicy(env, name, doc)
 }
 
-// putPolicy stores doc as the policy; without one, a new store gets the starter
-// policy and an old one keeps what it has.
-func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte, log *slog.Logger) error {
+// putPolicy stores doc as the policy and returns what is in force; without one,
+// a new store gets the starter policy and an old one keeps what it has.
+func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte, log *slog.Logger) ([]byte, error) {
 	nc, err := bus.Connect(ctx, bus.Config{InProcess: n, Creds: creds[protocol.RoleOperator].file, Role: protocol.RoleOperator, Logger: log})
 	if err != nil {
-		return fmt.Errorf("storing the policy: %w", err)
+		return nil, fmt.Errorf("storing the policy: %w", err)
 	}
 	defer nc.Close()
 	kv, err := policyBucket(ctx, nc)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stored, err := storedPolicy(ctx, kv)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if doc == nil {
 		if stored.revision > 0 {
-			return nil
+			log.Info("the stored policy goes on", "revision", stored.revision)
+			return stored.doc, nil
 		}
 		log.Info("new store: the starter policy is put in force (see examples/policy.jsonc)")
 		doc = []byte(examples.Policy)
 	}
 	_, err = pushPolicy(ctx, kv, doc, stored)
-	return err
+	return doc, err
+}
+
+// warnChain says which links the policy names and no judge of this process
+// serves: until one elsewhere does, each ask goes past them.
+func warnChain(log *slog.Logger, doc []byte, judges *judgesFile) {
+	s, err := policy.Compile(policy.LayerFleet, doc)
+	if err != nil {
+		return // the gate says it, louder
+	}
+	var serves []string
+	if judges != nil {
+		serves = judges.file.Names()
+	}
+	for _, link := range s.Chain() {
+		if !slices.Contains(serves, link) {
+			log.Warn("the policy's chain names a link that no judge here serves: it is skipped until one does (name a file with --judges)", "link", link)
+		}
+	}
 }
 
 // becomeDefault makes d what the other commands of this user find. A node that

@@ -160,3 +160,44 @@ func TestExpiredCredentialsAreCutAndRefused(t *testing.T) {
 		return nil
 	})
 }
+
+// What is recorded as revoked may be said again until a server has heard it.
+func TestWithdrawingIsRepeatableAndTellingSaysWhomItTold(t *testing.T) {
+	t.Parallel()
+	store := nodetest.Dir(t)
+	a, err := node.OpenAuthority(store, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := a.Issue(protocol.RoleAgent, "a1", node.IssueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sel := node.Selector{Role: protocol.RoleAgent, Name: "a1"}
+	if w, err := a.Withdraw(sel); err != nil || len(w.Now) != 1 || len(w.Before) != 0 {
+		t.Errorf("first: %+v, %v", w, err)
+	}
+	if w, err := a.Withdraw(sel); err != nil || len(w.Now) != 0 || len(w.Before) != 1 {
+		t.Errorf("again: %+v, %v", w, err)
+	}
+	if told, err := a.Tell(t.Context(), ""); err != nil || len(told) != 0 {
+		t.Errorf("with nobody there: told %v, %v", told, err)
+	}
+	if told, err := a.Tell(t.Context(), "nats://127.0.0.1:1"); !errors.Is(err, node.ErrNotConfirmed) || len(told) != 0 {
+		t.Errorf("a wrong address: told %v, %v", told, err)
+	}
+	n := nodetest.Start(t, nodetest.Store(store), nodetest.Quiet())
+	if err := connects(n, creds); !errors.Is(err, bus.ErrRefused) {
+		t.Errorf("a node that starts later takes them: %v", err)
+	}
+	if told, err := a.Tell(t.Context(), n.ClientURL()); err != nil || len(told) != 1 || told[0] != n.ClientURL() {
+		t.Errorf("the node on the store: told %v, %v", told, err)
+	}
+	// Credentials of the same name that are live are meant before those of old.
+	if _, err := a.Issue(protocol.RoleAgent, "a1", node.IssueOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := a.Withdraw(sel); err != nil || len(w.Now) != 1 || len(w.Before) != 0 {
+		t.Errorf("a new one: %+v, %v", w, err)
+	}
+}
