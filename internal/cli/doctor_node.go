@@ -195,6 +195,8 @@ func (d *doctor) checkGate(ctx context.Context) {
 	switch {
 	case err != nil:
 		d.fail("gate-call", "", "the gate does not decide: %v", err)
+	case decision.Outcome == protocol.Unavailable && !decision.Allowed():
+		d.fail("gate-call", "see the finding on the record above, and the gate's log: until it is mended every call is denied", "the gate could not record a decision: %s", decision.Reason)
 	case decision.Allowed() || decision.Outcome != protocol.DeniedByRule || decision.Origin != policy.OriginBuiltin:
 		d.fail("gate-call", "this is no gate of Assent, or one with a fault: do not use it", "a call that must be denied came back as %s (%s)", decision.Result, decision.Outcome)
 	default:
