@@ -20,7 +20,8 @@ func (e *evaluation) bash() {
 	e.shell(cmd)
 	e.shellPaths(cmd)
 	e.hostPaths()
-	for _, key := range []string{"cwd", "workdir", "directory"} {
+	e.unknownCommands()
+	for _, key := range []string{"cwd", "workdir", "directory", "dir", "working_directory", "workingDirectory", "working_dir"} {
 		if dir, _ := e.args[key].(string); dir != "" {
 			e.crossing(dir, both, 0)
 			e.add(floor(surfaceBash, dir, "other-directory", "the command would run in another directory than the call says"))
@@ -28,10 +29,22 @@ func (e *evaluation) bash() {
 	}
 }
 
+// unknownCommands keeps a shell call from being allowed that may hold more to
+// run than its command.
+func (e *evaluation) unknownCommands() {
+	for _, key := range sortedKeys(e.args) {
+		lower := strings.ToLower(key)
+		if v := e.args[key]; key == "command" || v == nil || v == "" || !commandKeys[lower] && (!pathKeys[lower] || lower == "directory" || lower == "dir") {
+			continue
+		}
+		e.add(floor(surfaceBash, key, "unknown-argument", "the call holds an argument that may change what runs"))
+	}
+}
+
 // shell adds the units of a command and what the shell rules say of them.
 func (e *evaluation) shell(cmd shell.Command) {
 	for i, u := range cmd.Units {
-		got := e.s.unitEntry(surfaceBash, e.place.home, u)
+		got := e.s.unitEntry(surfaceBash, e.place, u)
 		got.Unit = i
 		e.out.Units = append(e.out.Units, Unit{Text: u.Text, Action: got.Action, Pattern: got.MatchedPattern, Note: note(u)})
 		if cmd.Simple || got.Action != Allow {
@@ -50,8 +63,15 @@ func (e *evaluation) shell(cmd shell.Command) {
 
 // unitEntry is what the rules of a shell surface say of one command. Its text
 // as typed proves what it is; its other readings only deny and ask.
-func (s *Snapshot) unitEntry(surface, home string, u shell.Unit) Entry {
-	return s.entry(surface, home, u.Text, values{exact: []string{u.Text}, wide: u.Readings()})
+// Where the file system finds a program in any letter case, so do these.
+func (s *Snapshot) unitEntry(surface string, p place, u shell.Unit) Entry {
+	v := values{exact: []string{u.Text}, wide: u.Readings()}
+	if p.fold && len(u.Words) > 0 {
+		small := u
+		small.Words = append([]string{strings.ToLower(u.Words[0])}, u.Words[1:]...)
+		v.wide = append(append(v.wide, strings.Join(small.Words, " ")), small.Readings()...)
+	}
+	return s.entry(surface, p.home, u.Text, v)
 }
 
 func note(u shell.Unit) string {
@@ -85,6 +105,8 @@ func whyNotSimple(cmd shell.Command) string {
 		return about + " runs other commands from its arguments"
 	case shell.WhyInterpreter:
 		return about + " runs a program from its arguments or its input"
+	case shell.WhyRuns:
+		return about + " can run other commands, and nothing shows that it does not here"
 	case shell.WhyOption:
 		return about + " can run other commands or change files"
 	}
@@ -108,7 +130,11 @@ func (e *evaluation) shellPaths(cmd shell.Command) {
 		}
 		for _, w := range u.Words {
 			e.shellWord(w, i, seen)
+			if _, file, ok := strings.Cut(w, ":"); ok && u.Program() == "git" {
+				e.bare(file, both, i) // a file of a revision
+			}
 		}
+		e.searched(u.Words, i)
 	}
 	for _, w := range cmd.Loose {
 		e.shellWord(w, 0, seen)
@@ -152,8 +178,8 @@ func pieces(word string) []string {
 	if strings.Contains(word, "://") && !strings.Contains(word, "file:") {
 		return nil // a URL leads to no file
 	}
-	if rest, ok := strings.CutPrefix(word, "file:"); ok {
-		return []string{"/" + strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(rest, "//"), "localhost"), "/")}
+	if isFileURL(word) {
+		return fromURL(word)
 	}
 	if before, rest, ok := strings.Cut(word, "="); ok {
 		add(rest)

@@ -50,6 +50,9 @@ func BenchmarkRuleHostile(b *testing.B) {
 		"parens": strings.Repeat("(", 64<<10),
 		"lists":  strings.Repeat("a;", 2_000),
 		"flat":   "ls " + strings.Repeat("x", 60<<10),
+		"globs":  "rg" + strings.Repeat(" -g '*"+strings.Repeat("a?", 500)+"'", 50),
+		"dirs":   "rg x" + strings.Repeat(" "+strings.Repeat("a", 100), 500),
+		"seds":   "sed -e '" + strings.Repeat("s/a/b/;", 7_000) + "'",
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -149,6 +149,9 @@ func (d *decoder) rule(surface, pattern string, r rule, at int) {
 			return
 		}
 		r.pattern = compilePathPattern(pattern)
+		if r.action != Allow {
+			r.folded = compilePathPattern(lowerPattern(pattern))
+		}
 	}
 	r.at = at
 	d.s.rules.add(r)

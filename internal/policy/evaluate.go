@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,8 @@ type evaluation struct {
 	// not fit.
 	denied bool
 	more   int
+	// effort counts the steps spent on comparing globs with rules.
+	effort int
 }
 
 func (e *evaluation) run() {
@@ -115,12 +118,59 @@ func (e *evaluation) file() {
 		e.add(floor(e.tool, "", "no-path", "the call names no path that can be ruled on"))
 	}
 	for _, typed := range paths {
-		e.crossing(typed, tool.dir, 0)
-		e.add(e.fileEntry(typed))
+		for _, p := range fromURL(typed) {
+			e.crossing(p, tool.dir, 0)
+			e.add(e.fileEntry(p))
+		}
 	}
-	globs, _ := namedTexts(e.args, tool.globs)
-	for _, g := range globs {
+	chosen, odd := namedTexts(e.args, tool.globs)
+	for _, g := range chosen {
 		e.glob(g, tool.dir)
+	}
+	if tool.selects {
+		e.chosen(paths, chosen, odd)
+	}
+	e.unknownArguments(tool)
+}
+
+// chosen rules what a tool that looks into directories could come upon there.
+// A tool that only names files, as glob and grep for names, shows none of what
+// is in them.
+func (e *evaluation) chosen(dirs, chosen []string, odd bool) {
+	if kind, ok := e.args["type"].(string); ok && e.tool == "grep" && kind != "" && len(chosen) == 0 {
+		chosen = []string{typeGlob(kind)}
+	}
+	mode, _ := e.args["output_mode"].(string)
+	names := e.tool != "grep" || mode == "files_with_matches" || mode == "count"
+	if odd || len(chosen) == 0 && !names {
+		chosen = append(chosen, "*")
+	}
+	for _, dir := range dirs {
+		for _, g := range chosen {
+			if !file(dir) {
+				e.selects(dir, g, reads, 0)
+			}
+		}
+	}
+}
+
+// unknownArguments keeps a call of a known tool from being allowed that holds
+// arguments which seem to name files, and which the tool is not known to have.
+func (e *evaluation) unknownArguments(tool fileTool) {
+	rest := map[string]any{}
+	for k, v := range e.args {
+		if !slices.Contains(tool.paths, k) && !slices.Contains(tool.globs, k) {
+			rest[k] = v
+		}
+	}
+	found, all := otherPaths(rest)
+	for _, p := range found {
+		for _, p := range fromURL(p) {
+			e.crossing(p, tool.dir, 0)
+		}
+	}
+	if len(found) > 0 || !all {
+		e.add(floor(e.tool, "", "unknown-argument", "the call names files in arguments that this tool is not known to have"))
 	}
 }
 
@@ -161,12 +211,19 @@ func (e *evaluation) crossing(typed string, dir direction, unit int) {
 // the very pattern, and its fixed front may lead out of the project.
 func (e *evaluation) glob(g string, dir direction) {
 	e.bare(g, dir, 0)
-	front := g
-	if i := strings.IndexAny(g, "*?[{"); i >= 0 {
-		front = g[:i]
+	all, ok := globs(g)
+	if !ok {
+		e.add(floor(e.tool, g, "odd-pattern", "nobody can tell which files this pattern selects"))
+		return
 	}
-	if strings.HasPrefix(g, "/") || strings.HasPrefix(g, "~") || strings.Contains(g, "..") {
-		e.crossing(front, dir, 0)
+	for _, one := range all {
+		front := one
+		if i := strings.IndexAny(one, "*?"); i >= 0 {
+			front = one[:i]
+		}
+		if strings.HasPrefix(one, "/") || strings.HasPrefix(one, "~") || strings.Contains(one, "..") {
+			e.crossing(front, dir, 0)
+		}
 	}
 }
 
@@ -192,12 +249,12 @@ func (e *evaluation) others() {
 		e.add(floor(e.tool, "", "unknown-input", "the call's input is too large to find all paths in it"))
 	}
 	for _, typed := range paths {
-		if rest, ok := strings.CutPrefix(typed, "file://"); ok {
-			typed = rest
-		} else if strings.Contains(typed, "://") {
+		if strings.Contains(typed, "://") && !isFileURL(typed) {
 			continue
 		}
-		e.crossing(typed, both, 0)
+		for _, p := range fromURL(typed) {
+			e.crossing(p, both, 0)
+		}
 	}
 }
 

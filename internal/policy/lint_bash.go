@@ -113,7 +113,7 @@ func whyUnlike(pattern string, cmd shell.Command) string {
 	}
 	kind, _, _ := strings.Cut(cmd.Why, ":")
 	switch kind {
-	case shell.WhyWrapper, shell.WhyInterpreter, shell.WhyOption:
+	case shell.WhyWrapper, shell.WhyInterpreter, shell.WhyOption, shell.WhyRuns:
 		return whyNotSimple(cmd) + ", so every such command asks at least"
 	case shell.WhyAssignment:
 		return "variables set in front of a command are no part of the text that is matched, and such a command asks at least"

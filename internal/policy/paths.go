@@ -16,12 +16,14 @@ type place struct {
 	// inside are the directories that count as the project: cwd, and what it
 	// resolves to.
 	inside []string
+	// fold: the file system finds a name in any letter case.
+	fold bool
 	// resolved is what the adapter found behind each path as typed.
 	resolved map[string][]string
 }
 
 func placeOf(c Call) place {
-	p := place{cwd: absolute(c.Cwd), home: absolute(c.Home)}
+	p := place{cwd: absolute(c.Cwd), home: absolute(c.Home), fold: c.Platform == "darwin" || c.Platform == "windows"}
 	for _, one := range c.Paths {
 		if one.Resolved == "" {
 			continue
@@ -57,12 +59,14 @@ type pathReading struct {
 	abs string
 	// rel is abs within cwd, "" outside of it.
 	rel string
+	// fold as in place.
+	fold bool
 }
 
 // values are the spellings under which the reading is matched; typed is how
 // the agent wrote the path.
 func (r pathReading) values(typed string) values {
-	v := values{wide: []string{typed}}
+	v := values{wide: []string{typed}, fold: r.fold}
 	if r.abs == "" {
 		// Nobody knows where it leads: no allow matches, every deny may.
 		if c := path.Clean(typed); c != typed {
@@ -119,7 +123,7 @@ func (p place) join(typed string) string {
 }
 
 func (p place) reading(abs string) pathReading {
-	r := pathReading{abs: abs}
+	r := pathReading{abs: abs, fold: p.fold}
 	for _, dir := range p.inside {
 		if rel, ok := within(abs, dir); ok && abs != "" {
 			r.rel = rel

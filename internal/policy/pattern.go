@@ -37,6 +37,15 @@ func compilePathPattern(text string) pattern {
 	return p
 }
 
+// lowerPattern is a pattern in lower case, the name of the home left as it is.
+func lowerPattern(text string) string {
+	rest, ok := cutHome(text)
+	if !ok {
+		return strings.ToLower(text)
+	}
+	return strings.TrimSuffix(text, rest) + strings.ToLower(rest)
+}
+
 // collapse brings the fixed front of a pattern into the form of a clean path.
 // What stands behind the first wildcard is left alone: what it would be joined
 // to is not known.

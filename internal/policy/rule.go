@@ -38,8 +38,11 @@ func pathSurface(surface string) bool {
 
 // rule is one line of the document.
 type rule struct {
-	surface          wildcard
-	pattern          pattern
+	surface wildcard
+	pattern pattern
+	// folded is the pattern of a path in lower case, for a rule that denies or
+	// asks.
+	folded           pattern
 	action           Action
 	reason, guidance string
 	humanOnly        bool
@@ -115,6 +118,8 @@ func (rs *ruleSet) of(surface string) []*rule {
 // and ask.
 type values struct {
 	exact, wide []string
+	// fold: letters count in either case for what denies and asks.
+	fold bool
 }
 
 // last returns the last rule of a surface that matches, nil if none does.
@@ -130,6 +135,9 @@ func (rs *ruleSet) last(surface, home string, v values) *rule {
 
 func (r *rule) matches(v values, home string) bool {
 	strict := r.action != Allow
+	if strict && v.fold && r.folded.w.parts != nil && r.matchesFolded(v, home) {
+		return true
+	}
 	for _, s := range v.exact {
 		if r.pattern.match(s, home, strict) {
 			return true
@@ -141,6 +149,19 @@ func (r *rule) matches(v values, home string) bool {
 	for _, s := range v.wide {
 		if r.pattern.match(s, home, strict) {
 			return true
+		}
+	}
+	return false
+}
+
+// matchesFolded is matches with every letter in lower case.
+func (r *rule) matchesFolded(v values, home string) bool {
+	home = strings.ToLower(home)
+	for _, list := range [][]string{v.exact, v.wide} {
+		for _, s := range list {
+			if r.folded.match(strings.ToLower(s), home, true) {
+				return true
+			}
 		}
 	}
 	return false

@@ -26,6 +26,9 @@ type Call struct {
 	// Cwd and Home are absolute paths on the agent's host. Without an
 	// absolute Cwd no path is known to be inside it.
 	Cwd, Home string
+	// Platform is the agent's system as Go names it ("linux", "darwin"); where
+	// files are found in any letter case, so are they by what denies and asks.
+	Platform string
 	// Paths are the paths that the adapter resolved, in any order.
 	Paths []Path
 }
@@ -97,6 +100,18 @@ func (r Ruling) Open() []Entry {
 		}
 	}
 	return open
+}
+
+// unreadable are the floors that say that a call could not be read at all.
+var unreadable = []string{"<no-command>", "<no-path>", "<no-tool>", "<unknown-input>"}
+
+// Unreadable says whether the call does not say what it would do: no command,
+// no path, an input that is none. Nobody can have allowed such a call knowing
+// what it is, so what an approver made of a call must not be one.
+func (r Ruling) Unreadable() bool {
+	return len(r.Entries) == 0 || slices.ContainsFunc(r.Entries, func(e Entry) bool {
+		return e.Origin == OriginBuiltin && slices.Contains(unreadable, e.MatchedPattern)
+	})
 }
 
 // settle orders the entries, takes the strictest action and picks the entry to

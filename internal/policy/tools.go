@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -23,6 +24,8 @@ type fileTool struct {
 	dir   direction
 	// globs are arguments that select files by a pattern of the tool's own.
 	globs []string
+	// selects: the globs choose files to be shown or named.
+	selects bool
 	// here: without a path the tool works on the current directory.
 	here bool
 }
@@ -35,10 +38,10 @@ var fileTools = map[string]fileTool{
 	"read":  {paths: pathArgument, dir: reads},
 	"write": {paths: pathArgument, dir: writes},
 	"edit":  {paths: pathArgument, dir: both},
-	"ls":    {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"ignore"}},
-	"grep":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"glob", "include"}},
-	"glob":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}},
-	"find":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}},
+	"ls":    {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true},
+	"grep":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"glob", "include"}, selects: true},
+	"glob":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}, selects: true},
+	"find":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}, selects: true},
 }
 
 // toolAliases are other names of known tools.
@@ -63,7 +66,7 @@ func canonicalTool(name string) string {
 var pathKeys = map[string]bool{
 	"path": true, "paths": true, "file": true, "files": true, "filename": true, "filepath": true, "file_path": true,
 	"file_paths": true, "absolute_path": true, "notebook_path": true, "dir": true, "dir_path": true, "directory": true,
-	"source": true, "src": true, "destination": true, "dest": true, "dst": true, "old_path": true, "new_path": true, "uri": true,
+	"root": true, "source": true, "src": true, "destination": true, "dest": true, "dst": true, "old_path": true, "new_path": true, "uri": true,
 }
 
 // Bounds of what is looked at in a tool's input.
@@ -157,4 +160,32 @@ func textsUnder(v any, kept bool, keep func(string) bool, depth int, out *[]stri
 func otherPaths(args map[string]any) (paths []string, all bool) {
 	all = textsUnder(args, false, func(k string) bool { return pathKeys[strings.ToLower(k)] }, 0, &paths)
 	return paths, all
+}
+
+// commandKeys are the names, in lower case, under which a shell's call might
+// hold what it runs, or what changes it, other than "command".
+var commandKeys = map[string]bool{
+	"command": true, "commands": true, "cmd": true, "cmds": true, "script": true, "shell": true, "args": true, "argv": true, "arguments": true,
+	"code": true, "exec": true, "executable": true, "program": true, "env": true, "environment": true, "stdin": true, "input": true,
+}
+
+// isFileURL says whether s names a file by a URL.
+func isFileURL(s string) bool { return len(s) > 5 && strings.EqualFold(s[:5], "file:") }
+
+// fromURL are the paths that an argument names: itself, or for a URL of a file
+// the path in it, as it stands and decoded.
+func fromURL(s string) []string {
+	if !isFileURL(s) {
+		return []string{s}
+	}
+	p := s[5:]
+	if rest, ok := strings.CutPrefix(p, "//"); ok {
+		_, behind, _ := strings.Cut(rest, "/")
+		p = "/" + behind // without the host
+	}
+	out := []string{p}
+	if decoded, err := url.PathUnescape(p); err == nil && decoded != p {
+		out = append(out, decoded)
+	}
+	return out
 }

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"path"
 	"slices"
 	"strings"
 )
@@ -17,6 +16,8 @@ type carrier struct {
 	assigns bool
 	// joined: the words are joined and handed to a shell, as eval does.
 	joined bool
+	// texts: a word with blanks may be a text for a shell.
+	texts bool
 }
 
 // carriers by base name. An option in valued is written as the agent would
@@ -76,17 +77,56 @@ var carriers = map[string]carrier{
 	".":                {},
 	"nix-shell":        {valued: " -p --run --command "},
 	"npx":              {valued: " -p --package -c --call "},
-	"docker":           {},
-	"podman":           {},
-	"kubectl":          {},
+	"prlimit":          {}, "numactl": {valued: " -N -m -i -C -p "}, "valgrind": {}, "unbuffer": {}, "ssh-agent": {valued: " -a -E -P -t "},
+	"x86_64": {}, "i386": {}, "i486": {}, "i586": {}, "i686": {}, "uname26": {}, "catchsegv": {}, "run-parts": {}, "ld.so": {},
+	"tmux": {texts: true}, "screen": {texts: true}, "at": {}, "batch": {}, "hyperfine": {texts: true}, "watchexec": {texts: true},
+	"nodemon": {texts: true}, "sem": {texts: true}, "sg": {operands: 1, texts: true}, "vidir": {}, "chronic": {}, "ifne": {},
+	"noglob": {}, "nocorrect": {}, "-": {}, "fc": {}, "uvx": {}, "bunx": {}, "pipx": {}, "gosu": {operands: 1}, "su-exec": {operands: 1},
+	"setuidgid": {operands: 1}, "envdir": {operands: 1}, "chpst": {valued: " -u -U -b -e -/ -C -n -l -L -m -d -o -p -f -c -t -r "},
+	"softlimit": {}, "dumb-init": {}, "tini": {}, "aa-exec": {valued: " -p -n "}, "runcon": {operands: 1}, "choom": {valued: " -n -p "},
+	"cpulimit": {valued: " -l -p -e "}, "trickle": {valued: " -d -u -s -w -t -l -n "}, "proot": {valued: " -r -b -w -q "}, "tsocks": {},
+	"proxychains4": {valued: " -f "}, "sshpass": {valued: " -p -f -d -P "}, "autossh": {}, "mosh": {}, "faketime": {operands: 1},
+	"datefudge": {operands: 1}, "eatmydata": {}, "ccache": {}, "distcc": {}, "mpirun": {valued: " -n -np "}, "mpiexec": {valued: " -n -np "},
+	"srun": {}, "sbatch": {}, "cgexec": {valued: " -g "}, "systemd-inhibit": {}, "dbus-launch": {}, "rr": {}, "heaptrack": {}, "dtach": {},
+	"abduco": {}, "setlock": {operands: 1}, "lockf": {operands: 1}, "dotenv": {}, "dotenvx": {}, "cross-env": {assigns: true}, "fakechroot": {},
 }
 
-// reached are the carriers that only carry behind some subcommands; they are
-// otherwise programs like any other.
+// reached are programs that only carry behind some of their subcommands.
 var reached = map[string][]string{
-	"docker":  {"run", "exec", "compose"},
-	"podman":  {"run", "exec"},
-	"kubectl": {"exec", "run", "debug"},
+	"docker": {"run", "exec", "compose"}, "podman": {"run", "exec"}, "nerdctl": {"run", "exec"}, "docker-compose": {"run", "exec"},
+	"kubectl": {"exec", "run", "debug"}, "oc": {"exec", "run", "debug", "rsh"},
+	"npm": {"exec", "x", "explore"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx"}, "bun": {"x"},
+	"uv": {"run", "tool"}, "poetry": {"run"}, "pipenv": {"run", "shell"}, "pdm": {"run"}, "hatch": {"run"}, "rye": {"run"}, "bundle": {"exec"},
+	"nix": {"develop", "shell", "run"}, "guix": {"shell", "environment", "time-machine"}, "direnv": {"exec"}, "mise": {"exec", "x"}, "asdf": {"exec"},
+	"conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"}, "rbenv": {"exec"}, "pyenv": {"exec"}, "nodenv": {"exec"}, "rustup": {"run"},
+	"opam": {"exec"}, "stack": {"exec"}, "cabal": {"exec"}, "dune": {"exec"}, "op": {"run"}, "doppler": {"run"}, "aws-vault": {"exec"},
+	"perf": {"stat", "record", "trace", "mem", "c2c", "kvm", "sched", "lock", "timechart"}, "arch": {"-x86_64", "-arm64", "-arch"},
+	"distrobox": {"enter", "run"}, "toolbox": {"run"}, "flatpak": {"run"}, "cargo": {"watch"},
+}
+
+// elsewhere are those of reached that carry to a place of which the rules of
+// this one do not speak.
+var elsewhere = []string{"docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc"}
+
+// plainSubcommands of the package managers take words that only look like a
+// subcommand that carries.
+var plainSubcommands = []string{"run", "run-script", "test", "t", "start", "install", "i", "add", "ci", "build", "ls", "list", "view", "info", "outdated",
+	"audit", "remove", "update", "lint", "publish", "pack", "version", "why", "dev"}
+
+// behindReached returns what stands behind the subcommand that carries; found
+// is false where none is used.
+func behindReached(name string, args []string) (rest []string, found bool) {
+	packages := slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, name)
+	for i, a := range args {
+		if slices.Contains(reached[name], a) {
+			return args[i+1:], true
+		}
+		// Behind an option, the word may be its value.
+		if packages && slices.Contains(plainSubcommands, a) && (i == 0 || !strings.HasPrefix(args[i-1], "-")) {
+			return nil, false
+		}
+	}
+	return nil, false
 }
 
 // shells read their commands from an argument or from their input.
@@ -100,14 +140,14 @@ type load struct {
 }
 
 // isShell says whether program, as written, is a shell.
-func isShell(program string) bool { return slices.Contains(shells, path.Base(program)) }
+func isShell(program string) bool { return slices.Contains(shells, programName(program)) }
 
 // carried finds the commands and shell texts in the arguments of words.
 func carried(words []string) load {
 	if len(words) == 0 {
 		return load{}
 	}
-	name := path.Base(words[0])
+	name := programName(words[0])
 	if len(words) == 1 {
 		return load{by: name}
 	}
@@ -117,7 +157,7 @@ func carried(words []string) load {
 		// A program from an empty variable leaves the next word as the program.
 		l.by, l.commands = words[0], [][]string{words[1:]}
 	case isShell(name):
-		l.payloads = flagged(words[1:], "c")
+		l.payloads = append(flagged(words[1:], "c"), spelled(words[1:])...)
 	case name == "find" || name == "fd" || name == "fdfind":
 		l.commands = executed(words[1:])
 	case name == "trap":
@@ -127,17 +167,26 @@ func carried(words []string) load {
 		l.commands = behind(carriers[name], words[1:])
 	case name == "nix-shell":
 		l.payloads = following(words[1:], "--run", "--command")
-	case name == "source" || name == "." || reached[name] != nil:
+	case name == "env":
+		l.commands = behind(carriers[name], words[1:])
+		l.payloads = glued(words[1:], "-S", "--split-string=")
+	case name == "source" || name == "." || slices.Contains(elsewhere, name):
 		// A file's content, or a command in another place: nothing to read here
 		// that the rules of this place speak of.
+	case reached[name] != nil:
+		rest, _ := behindReached(name, words[1:])
+		l.commands = behind(carrier{}, rest)
 	default:
 		c, ok := carriers[name]
 		if !ok {
 			return load{}
 		}
+		if c.texts {
+			l.payloads = blanked(words[1:])
+		}
 		l.commands = behind(c, words[1:])
 		if c.joined {
-			l.payloads, l.commands = joinEach(l.commands), nil
+			l.payloads, l.commands = append(l.payloads, joinEach(l.commands)...), nil
 		}
 	}
 	return l
@@ -184,6 +233,9 @@ func behind(c carrier, args []string) [][]string {
 func flagged(args []string, letters string) []string {
 	options, operands := cut(args, shellValued)
 	if clustered(options, letters) && len(operands) > 0 {
+		if clustered(options, "oO") {
+			return operands[:min(2, len(operands))] // the first may be the value of -oc
+		}
 		return operands[:1]
 	}
 	return nil
@@ -234,7 +286,7 @@ func executed(args []string) [][]string {
 	var out [][]string
 	for i, a := range args {
 		switch a {
-		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "-Hx", "--exec", "--exec-batch":
 			rest := args[i+1:]
 			if end := slices.IndexFunc(rest, func(s string) bool { return s == ";" || s == "+" }); end >= 0 {
 				rest = rest[:end]
@@ -242,6 +294,48 @@ func executed(args []string) [][]string {
 			if len(rest) > 0 {
 				out = append(out, rest)
 			}
+		}
+	}
+	return out
+}
+
+// blanked are the words that hold a blank.
+func blanked(args []string) []string {
+	var out []string
+	for _, a := range args {
+		if strings.ContainsAny(a, " \t\n") {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// glued is what follows any of the options in its own word.
+func glued(args []string, options ...string) []string {
+	var out []string
+	for _, a := range args {
+		for _, o := range options {
+			if rest, ok := strings.CutPrefix(a, o); ok && rest != "" {
+				out = append(out, rest)
+			}
+		}
+	}
+	return out
+}
+
+// spelled finds the text of shells whose option is written out, as fish's
+// --command=TEXT and pwsh's -Command.
+func spelled(args []string) []string {
+	var out []string
+	for i, a := range args {
+		name, text, ok := strings.Cut(strings.ToLower(strings.TrimLeft(a, "-")), "=")
+		if !strings.HasPrefix(a, "-") || !strings.HasSuffix(name, "command") && a != "-C" {
+			continue
+		}
+		if ok {
+			out = append(out, a[len(a)-len(text):])
+		} else if i+1 < len(args) {
+			out = append(out, strings.Join(args[i+1:], " "))
 		}
 	}
 	return out

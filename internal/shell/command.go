@@ -40,6 +40,7 @@ const (
 	WhyWrapper     = "wrapper"
 	WhyInterpreter = "interpreter"
 	WhyOption      = "option"
+	WhyRuns        = "runs-other"
 
 	// WhyContinuation: a backslash before a line's end. Shells and parsers differ
 	// over where that joins two lines and where it does not.
@@ -55,7 +56,9 @@ type Command struct {
 	// is none that is known to run other commands from its arguments.
 	Simple bool
 	// Why names what is missing for Simple; "" if nothing is. For a program it
-	// is "wrapper:sudo", "interpreter:python3" or "option:git -c".
+	// is "wrapper:sudo", "interpreter:python3", "option:git -c" or
+	// "runs-other:sed": no option of it that runs others is known to be used, and
+	// none is known not to be.
 	Why string
 	// Opaque: the text was not parsed. Units then come from a rough cut at
 	// everything that might separate commands, and prove nothing.
@@ -107,12 +110,25 @@ func (u Unit) Readings() []string {
 	if base != u.Words[0] {
 		out = append(out, join(base, args))
 	}
+	if name := strings.TrimPrefix(base, "="); name != base && name != "" {
+		out = append(out, join(name, args)) // zsh: the path of a command
+	}
 	if base == "git" {
 		if _, rest := cut(args, gitValued); len(rest) > 0 && len(rest) < len(args) {
 			out = append(out, join(base, rest))
 		}
 	}
 	return out
+}
+
+// Subcommand is the words of the unit, for git without the options in front of
+// its subcommand.
+func (u Unit) Subcommand() []string {
+	if len(u.Words) == 0 || programName(u.Words[0]) != "git" {
+		return u.Words
+	}
+	_, rest := cut(u.Words[1:], gitValued)
+	return append([]string{"git"}, rest...)
 }
 
 func join(program string, args []string) string {

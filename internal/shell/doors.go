@@ -86,7 +86,7 @@ var doors = map[string]doorway{
 	"fd":   {short: "xX", valued: "deEtScjo", long: []string{"exec", "exec-batch"}},
 	"go": {single: true, long: []string{"exec", "toolexec", "vettool"},
 		texts: []string{"extld", "extar"}},
-	"tar": {short: "IFT", valued: "fCXbLKNgHV", harmless: []string{"checkpoint"}, long: []string{"checkpoint-action", "to-command", "use-compress-program",
+	"tar": {short: "IFT", valued: "fCXbLKNgHV", harmless: []string{"checkpoint", "file"}, long: []string{"checkpoint-action", "to-command", "use-compress-program",
 		"info-script", "new-volume-script", "rsh-command", "rmt-command", "index-file", "volno-file", "files-from"}},
 	"rg":      {long: []string{"pre", "hostname-bin"}},
 	"ag":      {long: []string{"pager"}},

@@ -68,10 +68,14 @@ func (g grammar) option(a string) (takes int, stop bool, odd string) {
 		case c == g.last && c != 0:
 			return valueNone, true, ""
 		case strings.IndexByte(g.valued, c) >= 0:
-			if i+1 < len(a) {
-				return valueNone, false, ""
+			switch {
+			case i+1 == len(a):
+				return valueNext, false, ""
+			case g.plus:
+				// A shell reads on in the word, and takes the value from the next.
+				return valueNone, false, "-" + a[i:]
 			}
-			return valueNext, false, ""
+			return valueNone, false, ""
 		default:
 			return valueNone, false, "-" + a[i:i+1]
 		}
@@ -170,8 +174,8 @@ func init() {
 var editors = []string{"vim", "vi", "nvim", "view", "vimdiff", "gvim", "rvim", "vim.basic", "vim.tiny", "emacs", "emacsclient"}
 
 // shellGrammar is what shells take in front of a script.
-var shellGrammar = interpreter{letters: "csi", names: []string{"init-file", "rcfile", "command", "init-command"}, grammar: grammar{
-	flags: "abefhkmnptuvxBCEHPTlNr", valued: "oO", plus: true,
+var shellGrammar = interpreter{letters: "csiC", names: []string{"init-file", "rcfile", "command", "init-command"}, grammar: grammar{
+	flags: "abefhkmnptuvxBEHPTlNr", valued: "oO", plus: true,
 	long: []string{"version", "help", "norc", "noprofile", "posix", "verbose", "restricted", "login", "no-rcs", "no-config"},
 }}
 
@@ -219,7 +223,7 @@ func programInArguments(name string, args []string) string {
 // program.
 func (in interpreter) hands(odd string) bool {
 	if !strings.HasPrefix(odd, "--") {
-		return strings.Contains(in.letters, odd[1:])
+		return strings.ContainsAny(in.letters, odd[1:])
 	}
 	names := in.names
 	if names == nil {

@@ -77,7 +77,7 @@ func (r ruled) prompt(ask protocol.Ask) protocol.Prompt {
 }
 
 func policyCall(ask protocol.Ask) policy.Call {
-	c := policy.Call{Tool: ask.Tool.Name, Input: ask.Tool.Input, Cwd: ask.Cwd, Home: ask.Home}
+	c := policy.Call{Tool: ask.Tool.Name, Input: ask.Tool.Input, Cwd: ask.Cwd, Home: ask.Home, Platform: ask.Platform}
 	for _, p := range ask.Paths {
 		c.Paths = append(c.Paths, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
 	}
@@ -112,9 +112,9 @@ func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
 	if end.result == protocol.FinalAllow {
 		again := g.rule(edited(p.Ask, end))
 		d.Policy = again.ref()
-		if again.ruling.Action != policy.Allow && again.ruling.Action != policy.Ask {
+		if by, refused := again.refuses(end); refused {
 			again.describe(&d)
-			end = end.overruled(again.ruling.Decisive)
+			end = end.overruled(by)
 		}
 	}
 	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
@@ -122,6 +122,22 @@ func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
 	d.DecidedBy = end.by
 	d.DecidedBy.Node = g.node
 	return d
+}
+
+// refuses returns the entry to which an allow falls, if any: the rules deny the
+// call, or a person has made something of it of which nobody can tell what it
+// does.
+func (r ruled) refuses(end ending) (by policy.Entry, refused bool) {
+	by = r.ruling.Decisive
+	switch {
+	case r.ruling.Action != policy.Allow && r.ruling.Action != policy.Ask:
+		return by, true
+	case len(end.edited) > 0 && r.ruling.Unreadable():
+		by.Reason = "The changed call does not say what it would do."
+		return by, true
+	default:
+		return policy.Entry{}, false
+	}
 }
 
 func edited(ask protocol.Ask, end ending) protocol.Ask {

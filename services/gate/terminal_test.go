@@ -35,6 +35,7 @@ func TestAPersonAnswers(t *testing.T) {
 		"deny with a reason":         {no("not on a Friday"), deny, protocol.DeniedByHuman, "", "not on a Friday"},
 		"deny, and stop":             {protocol.TerminalVerdict{Verdict: deny, Abort: true, Note: "stop"}, deny, protocol.DeniedByHuman, "", ""},
 		"allow something else":       {edit(`{"command":"make test"}`), allow, protocol.AllowedByHuman, `{"command":"make test"}`, ""},
+		"allow what says nothing":    {edit(`{"a":["rm"]}`), deny, protocol.DeniedByRule, `{"a":["rm"]}`, "The changed call does not say what it would do."},
 		"allow what the rules never": {edit(`{"command":"rm -rf x"}`), deny, protocol.DeniedByRule, `{"command":"rm -rf x"}`, "Never."},
 	} {
 		t.Run(name, func(t *testing.T) {
