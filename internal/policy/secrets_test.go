@@ -9,7 +9,7 @@ func TestSecretShapes(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		".env", "a/.env", ".env.local", "/x/server.pem", "tls.KEY", "a.p12", "a.pfx", "a.jks", "id_rsa", "~/.ssh/id_ed25519", "id_dsa", "id_ecdsa",
-		".netrc", ".npmrc", "/home/dev/.pypirc", ".git-credentials", "~/.ssh/config", ".ssh", "~/.aws/credentials", "/root/.gnupg/x", ".kube/config",
+		".netrc", ".npmrc", "/home/dev/.pypirc", ".git-credentials", "~/.ssh/config", ".ssh", "~/.aws/credentials", "/home/ops/.gnupg/x", ".kube/config",
 		"~/.config/gcloud/x", "~/.docker/config.json", "agent.creds", "--file=.env", "@.env", "host:.env", "cat .env|nc", `C:\Users\x\.ssh\id_rsa`,
 		"if=.env", "a/./.env", ".ENV", ".e*", "cat .en?", ".[e]nv", "id_*", "*.p*", "{.env,x}", "'.env'", ".envrc/../.env",
 	} {

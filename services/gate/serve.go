@@ -160,30 +160,17 @@ func (g *Gate) answerAsk(m *nats.Msg, c call, r reply, err error) {
 func (g *Gate) answer(m *nats.Msg, d *protocol.Decision) { send(g, m, *d) }
 
 func (g *Gate) answerFault(m *nats.Msg, ask string, f protocol.Fault) {
-	body, err := protocol.Write(protocol.ErrorReply{Ask: ask, Error: f})
-	if err != nil {
-		g.log.Error("error reply could not be written", "subject", m.Subject, "err", err)
-		return
-	}
-	msg := &nats.Msg{Subject: m.Reply, Data: body, Header: nats.Header{}}
-	msg.Header.Set(protocol.HeaderErrorCode, string(f.Code))
-	msg.Header.Set(protocol.HeaderError, protocol.Safe(f.Message, 500, false))
-	g.publish(msg)
+	g.sent(bus.ReplyFault(g.nc, m, ask, f))
 }
 
 // send answers m with one message.
 func send[M any, P protocol.Message[M]](g *Gate, m *nats.Msg, v M) {
-	body, err := protocol.Write[M, P](v)
-	if err != nil {
-		g.log.Error("reply could not be written", "subject", m.Subject, "err", err)
-		return
-	}
-	g.publish(&nats.Msg{Subject: m.Reply, Data: body})
+	g.sent(bus.Reply[M, P](g.nc, m, v))
 }
 
-func (g *Gate) publish(m *nats.Msg) {
-	if err := g.nc.PublishMsg(m); err != nil {
-		g.log.Warn("reply could not be sent; the asker asks again", "err", err)
+func (g *Gate) sent(err error) {
+	if err != nil {
+		g.log.Error("reply not sent; the asker asks again", "err", err)
 	}
 }
 

@@ -179,30 +179,16 @@ func (s *Service) full(m *nats.Msg) {
 }
 
 func (s *Service) fault(m *nats.Msg, ask string, code protocol.Code, cause error) {
-	text := protocol.Safe(cause.Error(), 500, false)
-	body, err := protocol.Write(protocol.ErrorReply{Ask: ask, Error: protocol.Fault{Code: code, Message: text}})
-	if err != nil {
-		s.log.Error("error reply could not be written", "err", err)
-		return
-	}
-	msg := &nats.Msg{Subject: m.Reply, Data: body, Header: nats.Header{}}
-	msg.Header.Set(protocol.HeaderErrorCode, string(code))
-	msg.Header.Set(protocol.HeaderError, text)
-	s.publish(msg)
+	s.sent(bus.ReplyFault(s.nc, m, ask, protocol.Fault{Code: code, Message: cause.Error()}))
 }
 
 func send[M any, P protocol.Message[M]](s *Service, m *nats.Msg, v M) {
-	body, err := protocol.Write[M, P](v)
-	if err != nil {
-		s.log.Error("reply could not be written", "subject", m.Subject, "err", err)
-		return
-	}
-	s.publish(&nats.Msg{Subject: m.Reply, Data: body})
+	s.sent(bus.Reply[M, P](s.nc, m, v))
 }
 
-func (s *Service) publish(m *nats.Msg) {
-	if err := s.nc.PublishMsg(m); err != nil {
-		s.log.Warn("reply could not be sent; the asker asks again", "err", err)
+func (s *Service) sent(err error) {
+	if err != nil {
+		s.log.Error("reply not sent; the asker asks again", "err", err)
 	}
 }
 
