@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -19,7 +20,23 @@ type authority struct {
 	kv      jetstream.KeyValue
 	log     *slog.Logger
 	changed func()
+	life    func() uint64 // number of the connection's life
 	now     atomic.Pointer[policy.Snapshot]
+	read    atomic.Uint64 // life in which now was read, and one
+}
+
+// await returns when the policy of this moment was read in the connection's
+// present life; errStale when ctx ends before. What is older may have been
+// replaced while the gate was away.
+func (a *authority) await(ctx context.Context) error {
+	for wait := time.Millisecond; a.read.Load() != a.life()+1; wait = min(2*wait, 50*time.Millisecond) {
+		select {
+		case <-ctx.Done():
+			return errStale
+		case <-time.After(wait):
+		}
+	}
+	return nil
 }
 
 // current is the policy of this moment. Never nil once the gate serves.
@@ -37,6 +54,7 @@ func (a *authority) chain() []string {
 // watch follows the bucket until ctx ends and calls ready when the first state
 // is in: a gate answers nothing before.
 func (a *authority) watch(ctx context.Context, ready func()) error {
+	life := a.life()
 	w, err := a.kv.Watch(ctx, policy.LayerFleet)
 	if err != nil {
 		return fmt.Errorf("watching policy: %w", err)
@@ -54,6 +72,7 @@ func (a *authority) watch(ctx context.Context, ready func()) error {
 				if !stored {
 					a.swap(policy.Empty(), "no policy is stored: everything asks")
 				}
+				a.read.Store(life + 1)
 				ready()
 			default:
 				stored = true

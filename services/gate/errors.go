@@ -17,6 +17,8 @@ var (
 	// errInterrupted: the ask ended while a link or a terminal was asked: a
 	// verdict or a cancel was stored, or its deadline passed.
 	errInterrupted = errors.New("ask was interrupted")
+	// errStale: the policy was not read since the connection came back.
+	errStale = errors.New("policy of this moment is not known yet")
 	// errStopping: the gate is draining.
 	errStopping = errors.New("gate is stopping")
 )

@@ -8,10 +8,12 @@ import (
 )
 
 // followBucket runs watch on kv until ctx ends, again and again: when it breaks,
-// and when the bucket is not the one it began with any more.
+// when the connection has come back, and when the bucket is not the one it began
+// with any more.
 func (g *Gate) followBucket(ctx context.Context, kv jetstream.KeyValue, watch func(context.Context) error) {
 	for ctx.Err() == nil {
-		guarded, cancel := context.WithCancel(ctx)
+		life := g.connection.number()
+		guarded, cancel := g.connection.within(ctx)
 		done := make(chan struct{})
 		go func() { defer close(done); defer cancel(); g.lookAfter(guarded, kv) }()
 		err := watch(guarded)
@@ -19,6 +21,9 @@ func (g *Gate) followBucket(ctx context.Context, kv jetstream.KeyValue, watch fu
 		<-done
 		if ctx.Err() != nil {
 			return
+		}
+		if life != g.connection.number() {
+			continue // the connection came back: at once
 		}
 		g.log.Warn("watch broke and is begun anew", "what", kv.Bucket(), "err", err)
 		select {

@@ -29,6 +29,9 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 	if known, ok, err := g.join(ctx, c); ok || err != nil {
 		return known, err
 	}
+	if err := g.known(ctx); err != nil {
+		return reply{}, err
+	}
 	if g.limits.tooFast(c, g.policy.current()) {
 		return g.limited(ctx, c, limitRate), nil
 	}
@@ -74,6 +77,9 @@ func (g *Gate) carry(ctx context.Context, h *held) error {
 // the entry goes.
 func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	p := h.item().Pending
+	if err := g.known(ctx); err != nil {
+		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
+	}
 	d, err := g.recorder.store(ctx, g.conclude(p, end)) // or the one that stands already
 	if err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)

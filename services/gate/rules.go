@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"time"
 
 	"github.com/assent-dev/assent/internal/policy"
@@ -11,6 +12,14 @@ import (
 type ruled struct {
 	ruling   policy.Ruling
 	snapshot *policy.Snapshot
+}
+
+// known waits until the policy that rule works with is that of this moment, for
+// patience at most.
+func (g *Gate) known(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	return g.policy.await(ctx)
 }
 
 // rule rules ask under the policy of this moment.

@@ -129,6 +129,13 @@ func (g *Gate) invalid(ctx context.Context, agent string, who protocol.Requester
 
 const unrecordedReason = "The gate could not record a decision, so nothing is allowed. Ask again later."
 
+func unavailableReason(err error) string {
+	if errors.Is(err, errStale) {
+		return "The gate has just come back and does not know the policy of this moment yet, so nothing is allowed. Ask again in some seconds."
+	}
+	return unrecordedReason
+}
+
 // refuse is a denial by the gate's own hand.
 func (g *Gate) refuse(c call, outcome protocol.Outcome, reason string) protocol.Decision {
 	d := g.newDecision(c.ask, c.digest, c.requester, c.askedAt)

@@ -49,6 +49,7 @@ type Config struct {
 type Gate struct {
 	node, name string
 	nc         *nats.Conn
+	connection *connection
 	subjects   protocol.Subjects
 	log        *slog.Logger
 	failSafe   *prometheus.CounterVec
@@ -84,7 +85,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Gate, error) {
 		log = slog.Default()
 	}
 	g := &Gate{
-		node: cfg.Node, name: cfg.Name, nc: nc, subjects: subjects, log: log.With("gate", cfg.Name),
+		node: cfg.Node, name: cfg.Name, nc: nc, connection: newConnection(nc), subjects: subjects, log: log.With("gate", cfg.Name),
 		failSafe:     newFailSafe(cfg.Metrics),
 		capabilities: newCapabilities(cfg.Name, subjects),
 		presence:     newPresence(),
@@ -123,7 +124,7 @@ func (g *Gate) bind(ctx context.Context) error {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
 	}}
-	g.policy = &authority{kv: rules, log: g.log, changed: func() { g.notify(protocol.Notice{Kind: protocol.NoticeReady}) }}
+	g.policy = &authority{kv: rules, log: g.log, life: g.connection.number, changed: func() { g.notify(protocol.Notice{Kind: protocol.NoticeReady}) }}
 	return nil
 }
 
@@ -167,6 +168,7 @@ func (g *Gate) Run(ctx context.Context, ready func()) error {
 // there and the pending asks are known: a gate answers nothing before.
 func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) error {
 	rules, people, asks := newSignal(), newSignal(), newSignal()
+	watchers.Go(func() { g.connection.follow(watching) })
 	watchers.Go(func() {
 		g.followBucket(watching, g.policy.kv, func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
 	})
@@ -199,15 +201,20 @@ func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) e
 
 // followPending keeps the mirror until ctx ends.
 func (g *Gate) followPending(ctx context.Context, ready func()) {
-	g.pending.Watch(ctx, g.seen, func() {
-		for _, id := range g.mirror.prune() {
-			g.gone(id)
-		}
-		ready()
-	}, func(err error) {
+	for ctx.Err() == nil {
+		life, cancel := g.connection.within(ctx)
+		g.pending.Watch(life, g.seen, func() {
+			for _, id := range g.mirror.prune() {
+				g.gone(id)
+			}
+			ready()
+		}, func(err error) {
+			g.mirror.broke()
+			g.log.Warn("watch broke and is begun anew", "what", "pending", "err", err)
+		})
+		cancel()
 		g.mirror.broke()
-		g.log.Warn("watch broke and is begun anew", "what", "pending", "err", err)
-	})
+	}
 }
 
 // signal is given once and stays given.
