@@ -79,8 +79,25 @@ type Unit struct {
 	// Words are the words with quotes and escapes removed and braces expanded.
 	// What cannot be known, as $x or $(y), stands as written.
 	Words []string
+	// Kinds says what is known of each word; a word without one is Unknown.
+	Kinds []Kind
+	// Prose are the indexes of words that are no paths by the grammar of the
+	// program: the pattern of grep, a script of sed, the message of a commit.
+	Prose []int
 	// Literal says that every word stands for itself.
 	Literal bool
+	// Why is what is missing for the proof that the command does nothing but
+	// what its words and redirections say; "" for a proven one. See Command.Why.
+	Why string
+	// Modifier says that the command only passes on the one it carries, which
+	// follows among the units with Via set, and does nothing of its own: timeout
+	// and nice with a literal command behind them. The carried one decides.
+	Modifier bool
+	// Dir is the directory in which the command runs, as the literal "cd"s in
+	// front of it say: absolute or relative to the call's; "" for the call's own.
+	Dir string
+	// Lost says that nobody can tell in which directory the command runs.
+	Lost bool
 	// Assigns are the assignments in front, as "NAME=value".
 	Assigns []string
 	// Redirects in the order of the text.
@@ -133,6 +150,28 @@ func (u Unit) Subcommand() []string {
 
 func join(program string, args []string) string {
 	return strings.Join(append([]string{program}, args...), " ")
+}
+
+// Kind is what is known of a word. Its zero value is the strictest.
+type Kind uint8
+
+// The kinds of words.
+const (
+	// Unknown: the shell computes it, and it may be anything, also several words
+	// or none.
+	Unknown Kind = iota
+	// Glob: the shell replaces it by the names of files that it matches.
+	Glob
+	// Fixed: it stands for itself.
+	Fixed
+)
+
+// Kind of word i; Unknown where none is recorded.
+func (u Unit) Kind(i int) Kind {
+	if i < len(u.Kinds) {
+		return u.Kinds[i]
+	}
+	return Unknown
 }
 
 // Redirect is one redirection to or from a file; duplicated descriptors and
