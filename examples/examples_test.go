@@ -23,7 +23,7 @@ func call(t *testing.T, tool string, input map[string]string) policy.Call {
 
 func compiled(t *testing.T) *policy.Snapshot {
 	t.Helper()
-	s, err := policy.CompileFile("fleet", "policy.jsonc", []byte(examples.Policy))
+	s, err := policy.Compile("policy.jsonc", []byte(examples.Policy))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func checkPolicy(env *Env, path string, asJSON bool) error {
 		return err
 	}
 	result := checked{Errors: []finding{}, Warnings: []finding{}}
-	snapshot, err := policy.CompileFile(policy.LayerFleet, path, doc)
+	snapshot, err := policy.Compile(path, doc)
 	var errs policy.Errors
 	switch {
 	case errors.As(err, &errs):

@@ -170,7 +170,7 @@ func readPolicy(env *Env, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := policy.CompileFile(policy.LayerFleet, name, doc); err != nil {
+	if _, err := policy.Compile(name, doc); err != nil {
 		return nil, err
 	}
 	return doc, warnPolicy(env, name, doc)

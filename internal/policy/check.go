@@ -28,6 +28,16 @@ type Check struct {
 // would be, floors included; a path in all its readings. A query that names
 // nothing is denied.
 func (s *Snapshot) Check(q Query) Check {
+	out := s.checkAlone(q)
+	for _, t := range s.tighter {
+		if c := t.checkAlone(q); c.State < out.State {
+			out = c
+		}
+	}
+	return out
+}
+
+func (s *Snapshot) checkAlone(q Query) Check {
 	var r Ruling
 	switch {
 	case q.Tool != "" && q.Surface == "":
@@ -54,7 +64,7 @@ func (s *Snapshot) checkTool(tool string) Check {
 		tool = surfaceMCP
 	}
 	plain := *s
-	plain.yolo = false
+	plain.yolo = nil
 	e := plain.entry(tool, "", "*", values{exact: []string{"*"}})
 	return Check{e.Action, e.MatchedPattern, e.Origin, e.Reason}
 }

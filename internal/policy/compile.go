@@ -7,35 +7,61 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Compile reads one layer's document. name is the layer ("fleet"), which
-// becomes the origin of its rules, and stands for the file in errors; use
-// CompileFile where the two differ. A document with anything wrong in it is
-// refused whole, with Errors.
-func Compile(name string, doc []byte) (*Snapshot, error) { return CompileFile(name, name, doc) }
+// Position is where something stands in a document. The zero value is nowhere.
+type Position struct {
+	// File is the name given to Read.
+	File string
+	// Line and Column count from 1, columns in characters.
+	Line, Column int
+}
 
-// CompileFile is Compile with the name of the file for the errors.
-func CompileFile(layer, file string, doc []byte) (*Snapshot, error) {
+// Document is one layer, read and free of errors. Immutable.
+type Document struct {
+	layer    Layer
+	digest   string
+	settings settings
+	surfaces []surfaceRules
+}
+
+// Layer says whom the document speaks of.
+func (d *Document) Layer() Layer { return d.layer }
+
+// Digest is "sha256:" and the hash of the document without its comments,
+// blanks, trailing commas and "$schema".
+func (d *Document) Digest() string { return d.digest }
+
+// Read reads one layer's document. file stands for the document in errors and
+// positions. A document with anything wrong in it is refused whole, with Errors.
+func Read(layer Layer, file string, doc []byte) (*Document, error) {
 	p := newProblems(file, doc)
 	tree, ok := parse(p)
 	if !ok {
 		return nil, p.err()
 	}
-	s := &Snapshot{
-		layer:  layer,
+	out := &Document{layer: layer, settings: settings{
 		link:   DefaultLinkTimeout,
 		term:   Terminal{Kind: TerminalAuto, MaxWait: DefaultMaxWait},
 		limits: Limits{AsksPerSecond: DefaultAsksPerSecond, Pending: DefaultPending},
-	}
-	s.rules.origin = layer
-	d := decoder{problems: p, s: s}
+	}}
+	d := decoder{problems: p, layer: layer, s: &out.settings}
 	d.document(tree)
 	if err := p.err(); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(canonical(nil, withoutSchema(tree)))
-	s.digest = "sha256:" + hex.EncodeToString(sum[:])
-	s.rules.seal()
-	return s, nil
+	out.digest = "sha256:" + hex.EncodeToString(sum[:])
+	out.surfaces = d.surfaces
+	return out, nil
+}
+
+// Compile reads the fleet layer's document and returns the policy of a node
+// that has no other.
+func Compile(file string, doc []byte) (*Snapshot, error) {
+	d, err := Read(Fleet(), file, doc)
+	if err != nil {
+		return nil, err
+	}
+	return compose([]*Document{d}), nil
 }
 
 // withoutSchema is the document without what only editors read: a policy that

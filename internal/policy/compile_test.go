@@ -70,7 +70,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"half a rate", `{"limits":{"asksPerSecond":0.5}}`, `expected a whole number from 1`},
 		{"no pending asks", `{"limits":{"pending":0}}`, `expected a whole number from 1`},
 		{"yolo as a text", `{"yoloMode":"yes"}`, `yoloMode is a text; expected true or false`},
-		{"a key of later versions", `{"trustedProjects":[]}`, `unknown key "trustedProjects"`},
+		{"a key of later versions", `{"permissionModules":[]}`, `unknown key "permissionModules"`},
 		{"an empty secret", `{"secretPaths":[""]}`, `secretPaths holds an empty text`},
 		{"a document that is a list", `[]`, `the policy is a list; expected an object`},
 		{"nothing", ``, `f:1:1: the file is empty; write at least {}`},
@@ -92,7 +92,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"a large document", strings.Repeat(" ", MaxDocument+1), `expected at most`},
 		{"a long pattern", `{"permission":{"bash":{"` + strings.Repeat("x", MaxPattern+1) + `":"ask"}}}`, `a pattern of 1025 bytes`},
 	} {
-		s, err := CompileFile("fleet", "f", []byte(r.doc))
+		s, err := Compile("f", []byte(r.doc))
 		if err == nil || s != nil || !strings.Contains(err.Error(), r.want) || !errors.Is(err, ErrPolicy) {
 			t.Errorf("%s: error %v, want %q", r.name, err, r.want)
 		}
@@ -101,7 +101,7 @@ func TestReaderRefuses(t *testing.T) {
 
 func TestAllErrorsAreReportedInOrder(t *testing.T) {
 	t.Parallel()
-	_, err := CompileFile("fleet", "p.jsonc", []byte("{\n\"permission\": {\"bash\": \"no\",\n\"read\": 1},\n\"x\": 1,\n\"yoloMode\": 3}"))
+	_, err := Compile("p.jsonc", []byte("{\n\"permission\": {\"bash\": \"no\",\n\"read\": 1},\n\"x\": 1,\n\"yoloMode\": 3}"))
 	var all Errors
 	if !errors.As(err, &all) || len(all) != 4 {
 		t.Fatalf("%v", err)

@@ -11,10 +11,13 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// decoder fills a snapshot from a tree and notes everything it does not like.
+// decoder fills a document from a tree and notes everything it does not like.
 type decoder struct {
 	*problems
-	s *Snapshot
+	layer Layer
+	s     *settings
+	// surfaces are filled in the order of the document.
+	surfaces []surfaceRules
 }
 
 // field is one key of an object and what reads its value.
@@ -70,16 +73,40 @@ func (d *decoder) members(obj *hujson.Object, read func(key string, m hujson.Obj
 func (d *decoder) document(v hujson.Value) {
 	d.object(v, "the policy",
 		field{"permission", d.permission},
-		field{"authorizerChain", d.chain},
-		field{"linkTimeout", func(v hujson.Value) { d.duration(v, "linkTimeout", MaxLinkTimeout, &d.s.link) }},
-		field{"modelDelegation", d.delegation},
-		field{"terminal", d.terminal},
-		field{"yoloMode", func(v hujson.Value) { d.boolean(v, "yoloMode", &d.s.yolo) }},
 		field{"secretPaths", d.secretPaths},
-		field{"limits", d.limits},
-		field{"debugLog", func(v hujson.Value) { d.boolean(v, "debugLog", &d.s.debug) }},
+		field{"yoloMode", d.yolo},
 		field{schemaKey, d.schemaName},
+		d.fleetOnly("authorizerChain", d.chain),
+		d.fleetOnly("linkTimeout", func(v hujson.Value) { d.duration(v, "linkTimeout", MaxLinkTimeout, &d.s.link) }),
+		d.fleetOnly("modelDelegation", d.delegation),
+		d.fleetOnly("terminal", d.terminal),
+		d.fleetOnly("limits", d.limits),
+		d.fleetOnly("debugLog", func(v hujson.Value) { d.boolean(v, "debugLog", &d.s.debug) }),
+		d.fleetOnly("trustedProjects", d.trustedProjects),
+		d.fleetOnly("trustedAgentNames", d.trustedNames),
 	)
+}
+
+// fleetOnly is a field that only the operator's own layer may hold: what others
+// write must not name links, widen the envelope or trust itself.
+func (d *decoder) fleetOnly(key string, read func(v hujson.Value)) field {
+	if d.layer.IsFleet() {
+		return field{key, read}
+	}
+	return field{key, func(v hujson.Value) {
+		d.addf(v.StartOffset, "%s belongs to the fleet layer alone; this is layer %s, which holds permission and secretPaths", key, d.layer)
+	}}
+}
+
+// yolo reads yoloMode. Every layer may switch it off, only the fleet layer on.
+func (d *decoder) yolo(v hujson.Value) {
+	var on bool
+	d.boolean(v, "yoloMode", &on)
+	if on && !d.layer.IsFleet() {
+		d.addf(v.StartOffset, "yoloMode can be switched on in the fleet layer alone; this is layer %s", d.layer)
+		return
+	}
+	d.s.yolo = &on
 }
 
 // schemaKey names the document's schema to editors. It means nothing to the

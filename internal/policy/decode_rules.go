@@ -11,7 +11,7 @@ const maxRuleText = 4096
 
 var (
 	actionWords = []string{"allow", "ask", "deny"}
-	ruleKeys    = []string{"action", "reason", "guidance", "humanOnly"}
+	ruleKeys    = []string{"action", "reason", "guidance", "humanOnly", "flagsAnyOrder"}
 )
 
 // permission reads the rules, in the order of the document.
@@ -50,6 +50,7 @@ func (d *decoder) surface(name string, v hujson.Value) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		if r, ok := d.action(v); ok {
+			d.surfaces = append(d.surfaces, surfaceRules{name: name, whole: true})
 			d.rule(name, "*", r, v.StartOffset)
 		}
 		return
@@ -63,6 +64,7 @@ func (d *decoder) surface(name string, v hujson.Value) {
 		d.addf(v.StartOffset, "a rule stands where patterns are expected; write {\"*\": {\"action\": …}}")
 		return
 	}
+	d.surfaces = append(d.surfaces, surfaceRules{name: name})
 	d.members(obj, func(pattern string, m hujson.ObjectMember) {
 		r, ok := d.ruleValue(m.Value)
 		if ok && d.fits(m.Name.StartOffset, pattern) {
@@ -99,6 +101,7 @@ func (d *decoder) ruleValue(v hujson.Value) (rule, bool) {
 		field{"reason", func(v hujson.Value) { d.ruleText(v, "reason", &r.reason) }},
 		field{"guidance", func(v hujson.Value) { d.ruleText(v, "guidance", &r.guidance) }},
 		field{"humanOnly", func(v hujson.Value) { d.boolean(v, "humanOnly", &r.humanOnly) }},
+		field{"flagsAnyOrder", func(v hujson.Value) { d.boolean(v, "flagsAnyOrder", &r.anyOrder) }},
 	)
 	if r.action == None {
 		if !hasKey(v, "action") {
@@ -108,6 +111,11 @@ func (d *decoder) ruleValue(v hujson.Value) (rule, bool) {
 	}
 	if r.humanOnly && r.action != Ask {
 		d.addf(v.StartOffset, "humanOnly belongs to a rule that asks, and this one says %q", r.action)
+		return rule{}, false
+	}
+	if r.anyOrder && r.action == Allow {
+		// What stands between the flags would be allowed unread.
+		d.addf(v.StartOffset, "flagsAnyOrder belongs to a rule that denies or asks, and this one says %q", r.action)
 		return rule{}, false
 	}
 	return r, true
@@ -140,7 +148,7 @@ func (d *decoder) ruleText(v hujson.Value, what string, to *string) {
 	*to = s
 }
 
-// rule adds one rule.
+// rule adds one rule to the surface that is being read.
 func (d *decoder) rule(surface, pattern string, r rule, at int) {
 	r.surface, r.pattern = compileWildcard(surface), compilePattern(pattern)
 	if pathSurface(surface) {
@@ -153,6 +161,9 @@ func (d *decoder) rule(surface, pattern string, r rule, at int) {
 			r.folded = compilePathPattern(lowerPattern(pattern))
 		}
 	}
-	r.at = at
-	d.s.rules.add(r)
+	r.at, r.origin = at, d.layer.String()
+	r.place.File = d.file
+	r.place.Line, r.place.Column = d.position(at)
+	last := &d.surfaces[len(d.surfaces)-1]
+	last.rules = append(last.rules, r)
 }

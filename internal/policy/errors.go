@@ -11,6 +11,9 @@ import (
 // ErrPolicy is wrapped by every error about the content of a document.
 var ErrPolicy = errors.New("policy does not read")
 
+// ErrLayer is wrapped by every error about the name of a layer.
+var ErrLayer = errors.New("no layer has this name")
+
 // maxErrors bounds what is reported of one document.
 const maxErrors = 50
 

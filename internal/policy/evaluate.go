@@ -13,9 +13,8 @@ const (
 	maxShown    = 1024
 )
 
-// Rule rules one call. It is a pure function of snapshot and call: the same
-// everywhere, without clock, disk or environment. Safe for concurrent use.
-func (s *Snapshot) Rule(c Call) Ruling {
+// ruleAlone rules one call under the rules of s itself.
+func (s *Snapshot) ruleAlone(c Call) Ruling {
 	args, known := arguments(c.Input)
 	e := evaluation{s: s, tool: canonicalTool(c.Tool), place: placeOf(c), args: args}
 	e.run()

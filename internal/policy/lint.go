@@ -24,7 +24,7 @@ func (w Warning) String() string {
 // like slips of the pen, and what leaves more open than it seems. It returns
 // Compile's error for a document with errors.
 func Lint(file string, doc []byte) ([]Warning, error) {
-	s, err := CompileFile(LayerFleet, file, doc)
+	s, err := Compile(file, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func Lint(file string, doc []byte) ([]Warning, error) {
 	l.openShell()
 	l.envelope()
 	l.ending()
-	if s.yolo {
+	if s.Yolo() {
 		l.warn(0, "yoloMode is on: whatever a rule asks is allowed without asking")
 	}
 	slices.SortStableFunc(l.out, func(a, b Warning) int {

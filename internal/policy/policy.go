@@ -21,8 +21,6 @@ const (
 	OriginYolo = "yolo"
 )
 
-// LayerFleet is the name of the operator's layer.
-const LayerFleet = "fleet"
 
 // TerminalKind is where a node's asks end.
 type TerminalKind string
@@ -69,40 +67,45 @@ type Delegation struct {
 // Snapshot is one policy, compiled. It is immutable and safe for concurrent
 // use; everything it answers depends on its content and the question alone.
 type Snapshot struct {
-	layer    string
 	digest   string
 	revision uint64
 	clamped  string
 
-	rules  ruleSet
+	settings
+	rules ruleSet
+	// tighter are this policy with one untrusted layer more each. A call is
+	// ruled under all of them, and the strictest stands.
+	tighter []*Snapshot
+}
+
+// settings are what a document sets besides its rules. Only the fleet layer
+// sets more than secrets, and yolo to false.
+type settings struct {
 	chain  []string
 	link   time.Duration
 	term   Terminal
 	limits Limits
-	yolo   bool
 	debug  bool
+	// yolo is what the document says; nil where it says nothing.
+	yolo *bool
 
 	delegation *Delegation
 	allowed    []wildcard
 	excluded   []wildcard
 	secrets    []string
+
+	trustedProjects []trustedProject
+	trustedNames    []trustedName
 }
 
 // Empty returns the policy of a node that has none: everything asks, the chain
 // is empty, no link may allow.
-func Empty() *Snapshot {
-	s, err := Compile(LayerFleet, []byte("{}"))
-	if err != nil {
-		panic("policy: the empty document does not compile: " + err.Error())
-	}
-	return s
-}
+func Empty() *Snapshot { return compose([]*Document{emptyDocument}) }
 
 // Revision is the number that the store gave to this policy, 0 if none did.
 func (s *Snapshot) Revision() uint64 { return s.revision }
 
-// Digest is "sha256:" and the hash of the document without its comments,
-// blanks, trailing commas and "$schema".
+// Digest is that of the document, or of the set that the policy was taken from.
 func (s *Snapshot) Digest() string { return s.digest }
 
 // WithRevision returns the same policy under another revision.
@@ -122,6 +125,10 @@ func (s *Snapshot) Clamp(reason string) *Snapshot {
 		reason = "the policy in force cannot be read"
 	}
 	c.clamped = reason
+	c.tighter = nil
+	for _, t := range s.tighter {
+		c.tighter = append(c.tighter, t.Clamp(reason))
+	}
 	return &c
 }
 
@@ -142,7 +149,7 @@ func (s *Snapshot) Limits() Limits { return s.limits }
 
 // Yolo says whether asks of rules are allowed without asking. Never true of a
 // clamped policy.
-func (s *Snapshot) Yolo() bool { return s.yolo && s.clamped == "" }
+func (s *Snapshot) Yolo() bool { return s.yolo != nil && *s.yolo && s.clamped == "" }
 
 // DebugLog says whether debug records of links are kept.
 func (s *Snapshot) DebugLog() bool { return s.debug }

@@ -46,15 +46,19 @@ type rule struct {
 	action           Action
 	reason, guidance string
 	humanOnly        bool
-	// at is the offset in the document at which the rule stands.
-	at     int
+	// anyOrder: the pattern's flags may stand anywhere among the command's.
+	anyOrder bool
+	// at is the offset in the document at which the rule stands, place the same
+	// for people.
+	at    int
+	place Position
+	// origin is the layer that wrote the rule.
 	origin string
 }
 
-// ruleSet is the rules of a snapshot, in the order of the document.
+// ruleSet is the rules of a snapshot, in the order of the documents.
 type ruleSet struct {
-	origin string
-	rules  []rule
+	rules []rule
 	// fallback is the last rule whose surface is nothing but stars: what all
 	// surfaces fall back to, wherever in the document it stands.
 	fallback *rule
@@ -62,11 +66,6 @@ type ruleSet struct {
 	// that speak of it; wild are those of surface patterns.
 	bySurface map[string][]*rule
 	wild      []*rule
-}
-
-func (rs *ruleSet) add(r rule) {
-	r.origin = rs.origin
-	rs.rules = append(rs.rules, r)
 }
 
 // seal sorts the rules by surface. Afterwards the set is read only.
@@ -194,7 +193,7 @@ func (s *Snapshot) adjust(e Entry) Entry {
 		}
 		return e
 	}
-	if s.yolo && e.Action == Ask && !e.HumanOnly && !e.Floor {
+	if s.Yolo() && e.Action == Ask && !e.HumanOnly && !e.Floor {
 		e.Action, e.Origin = Allow, OriginYolo
 	}
 	return e

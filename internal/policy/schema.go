@@ -26,6 +26,15 @@ type schemaDocument struct {
 	SecretPaths     []schemaPattern   `json:"secretPaths,omitempty" jsonschema:"uniqueItems=true" jsonschema_description:"More patterns of paths that no link may allow to be touched."`
 	Limits          *schemaLimits     `json:"limits,omitempty" jsonschema_description:"Bounds of one agent."`
 	DebugLog        bool              `json:"debugLog,omitempty" jsonschema_description:"Keep the debug records of links."`
+
+	TrustedProjects   []schemaTrusted            `json:"trustedProjects,omitempty" jsonschema_description:"Projects whose layers may loosen, and for which agents. Fleet layer only."`
+	TrustedAgentNames map[string][]schemaPattern `json:"trustedAgentNames,omitempty" jsonschema_description:"For each name of an agent layer that may loosen, the agents that may wear it, as patterns of credential names. Fleet layer only."`
+}
+
+type schemaTrusted struct {
+	ID     string          `json:"id" jsonschema:"minLength=1"`
+	Root   string          `json:"root" jsonschema:"minLength=1" jsonschema_description:"The absolute path in which the project lies."`
+	Agents []schemaPattern `json:"agents" jsonschema:"minItems=1,uniqueItems=true" jsonschema_description:"Patterns of credential names."`
 }
 
 type schemaDelegation struct {
@@ -74,6 +83,7 @@ func (schemaPermission) JSONSchema() *jsonschema.Schema {
 	object.Set("action", action)
 	object.Set("reason", &jsonschema.Schema{Type: "string", Description: "Told to the agent."})
 	object.Set("guidance", &jsonschema.Schema{Type: "string", Description: "Told to the approver."})
+	object.Set("flagsAnyOrder", &jsonschema.Schema{Type: "boolean", Description: "The pattern's flags count anywhere among the command's words; for rules that deny or ask."})
 	object.Set("humanOnly", &jsonschema.Schema{Type: "boolean", Description: "Only a person may allow this; for rules that ask."})
 	rule := &jsonschema.Schema{OneOf: []*jsonschema.Schema{action, {
 		Type: "object", Properties: object, Required: []string{"action"}, AdditionalProperties: jsonschema.FalseSchema,

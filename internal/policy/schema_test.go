@@ -34,7 +34,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 // refusedByBoth are documents whose fault a schema can see too.
 var refusedByBoth = map[string]string{
 	"an unknown key":               `{"permision":{}}`,
-	"a key of later versions":      `{"trustedProjects":[]}`,
+	"a key of later versions":      `{"permissionModules":[]}`,
 	"an unknown action":            `{"permission":{"bash":"alow"}}`,
 	"an action that is no text":    `{"permission":{"bash":true}}`,
 	"null":                         `{"permission":{"bash":null}}`,

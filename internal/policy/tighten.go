@@ -1,0 +1,69 @@
+package policy
+
+import "slices"
+
+// Rule rules one call. It is a pure function of snapshot and call: the same
+// everywhere, without clock, disk or environment. Safe for concurrent use.
+func (s *Snapshot) Rule(c Call) Ruling {
+	out := s.ruleAlone(c)
+	for _, t := range s.tighter {
+		out.tighten(t.ruleAlone(c))
+	}
+	return out
+}
+
+// tighten takes over everything in which another ruling of the same call is
+// stricter.
+func (r *Ruling) tighten(other Ruling) {
+	switch {
+	case r.Action == None:
+		return
+	case other.Action == None:
+		*r = other
+		return
+	}
+	first := r.firstOpen()
+	for _, e := range other.Entries {
+		if e.Action != Allow && !slices.Contains(r.Entries, e) {
+			r.Entries = append(r.Entries, e)
+		}
+	}
+	for i := range min(len(r.Units), len(other.Units)) {
+		if other.Units[i].Action < r.Units[i].Action {
+			r.Units[i] = other.Units[i]
+		}
+	}
+	r.settle()
+	r.limit()
+	if r.firstOpen() != first {
+		r.Suggest = nil
+		if r.firstOpen() == other.firstOpen() {
+			r.Suggest = other.Suggest
+		}
+	}
+}
+
+// firstOpen is the entry to which a suggestion belongs.
+func (r *Ruling) firstOpen() Entry {
+	if open := r.Open(); len(open) > 0 {
+		return open[0]
+	}
+	return Entry{}
+}
+
+// limit keeps a ruling put together small enough to be sent: what lets a call
+// pass goes first. What is left out never hides the strictest.
+func (r *Ruling) limit() {
+	if len(r.Entries) <= maxReported+1 {
+		return
+	}
+	decisive := r.Decisive
+	r.Entries = slices.DeleteFunc(r.Entries, func(e Entry) bool { return e.Action == Allow })
+	if len(r.Entries) > maxReported {
+		r.Entries = r.Entries[:maxReported]
+		if !slices.Contains(r.Entries, decisive) {
+			r.Entries[maxReported-1] = decisive
+		}
+		r.Entries = append(r.Entries, floor(decisive.Surface, "", "too-many-entries", "more things to rule on than are shown"))
+	}
+}
