@@ -21,7 +21,7 @@ import (
 
 // Policy is the group of commands on policy.
 func Policy(env *Env) *cobra.Command {
-	return group("policy", "Check a policy, put it in force", policyCheck(env), policyPush(env))
+	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyPush(env))
 }
 
 func policyCheck(env *Env) *cobra.Command {

@@ -12,8 +12,9 @@ import (
 type Query struct {
 	Surface, Value string
 	Tool           string
-	// Cwd and Home as in Call; they matter for paths only.
-	Cwd, Home string
+	// Cwd, Home, Platform and Paths as in Call; they matter for paths only.
+	Cwd, Home, Platform string
+	Paths               []Path
 }
 
 // Check is the answer to a Query. Its zero value refuses.
@@ -71,7 +72,7 @@ func (s *Snapshot) checkTool(tool string) Check {
 
 func (s *Snapshot) checkSurface(q Query) Ruling {
 	surface := canonicalTool(q.Surface)
-	e := evaluation{s: s, tool: surface, place: placeOf(Call{Cwd: q.Cwd, Home: q.Home})}
+	e := evaluation{s: s, tool: surface, place: placeOf(Call{Cwd: q.Cwd, Home: q.Home, Platform: q.Platform, Paths: q.Paths})}
 	switch plain := crosscutting(surface); {
 	case surface == ToolCanary:
 		e.add(canary())

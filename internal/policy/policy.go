@@ -21,7 +21,6 @@ const (
 	OriginYolo = "yolo"
 )
 
-
 // TerminalKind is where a node's asks end.
 type TerminalKind string
 

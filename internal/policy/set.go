@@ -145,7 +145,28 @@ func composeFor(fleet *Document, sel selection) *Snapshot {
 	add(sel.project, sel.trustsProject)
 	add(sel.agent, sel.trustsName)
 	add(sel.both, sel.trustsProject && sel.trustsName)
+	return lay(trusted, alone, all)
+}
 
+// Layered returns the policy that documents of different layers make, in the
+// order of layers. With trust they may loosen what stands below them; without,
+// all but the fleet's only tighten.
+func Layered(trust bool, docs ...*Document) *Snapshot {
+	trusted, alone := []*Document{emptyDocument}, []*Document(nil)
+	if len(docs) > 0 && docs[0].layer.IsFleet() {
+		trusted, docs = docs[:1:1], docs[1:]
+	}
+	all := append(slices.Clone(trusted), docs...)
+	if trust {
+		trusted = all
+	} else {
+		alone = docs
+	}
+	return lay(trusted, alone, all)
+}
+
+// lay composes what is trusted, and beside it the same with each of the others.
+func lay(trusted, alone, all []*Document) *Snapshot {
 	out := compose(trusted)
 	for _, d := range alone {
 		others := func(o *Document) bool { return o != d && !slices.Contains(trusted, o) }

@@ -1,0 +1,311 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/internal/shell"
+	"github.com/assent-dev/assent/pkg/client/paths"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+func policyEval(env *Env) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Rule calls offline: JSON lines in, rulings out",
+		Long: `Reads calls as JSON lines on standard input and prints for each one line that says
+what recorded authority makes of it. No server is asked and nothing runs.
+
+A line in is a call, {"id","tool","input"}, a question about a value on a surface,
+{"id","surface","value"}, or about a tool as a whole, {"id","query_tool"}. Any may hold
+  "layers"       {"fleet":{…},"project":{…},"agent":{…},"project-agent":{…}}; left out:
+                 the file of --policy as the fleet layer
+  "trusted"      false: layers other than fleet only tighten, as they do where the fleet
+                 layer does not trust them; left out: they may loosen
+  "cwd" "home"   absolute paths on the agent's host
+  "platform"     the agent's system as Go names it: linux, darwin, windows
+  "agent_name" "mcp_servers" "paths" "grants"   as in an ask
+  "resolve"      true: follow symbolic links on this host, as an adapter would
+
+A line out holds the decision (allow, ask or deny), the surface, value, pattern and origin
+that decided, the reason, every shell unit, and the pattern that an approver would be
+offered for a grant. A line that cannot be read gives a line with "error"; the others are
+still ruled, and the exit code is 1.`,
+		Example: `  echo '{"id":"1","cwd":"/repo","tool":"bash","input":{"command":"git status"}}' | assent policy eval --policy policy.jsonc`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			e := evaluator{read: map[string]readLayer{}}
+			if file != "" {
+				path, doc, err := policyFile(env, file)
+				if err != nil {
+					return err
+				}
+				if e.fleet, err = policy.Read(policy.Fleet(), path, doc); err != nil {
+					return &exitError{code: exitBadPolicy, err: err}
+				}
+			}
+			return e.lines(env.Stdin, env.Stdout)
+		},
+	}
+	cmd.Flags().StringVar(&file, "policy", "", "policy of the calls that bring no layers, a file or - for none")
+	return cmd
+}
+
+// maxEvalLine bounds one line of input, in bytes.
+const maxEvalLine = 4 << 20
+
+// evalLine is one line in.
+type evalLine struct {
+	ID         string                    `json:"id"`
+	Layers     map[string]jsontext.Value `json:"layers"`
+	Trusted    *bool                     `json:"trusted"`
+	Cwd        string                    `json:"cwd"`
+	Home       string                    `json:"home"`
+	Platform   string                    `json:"platform"`
+	AgentName  string                    `json:"agent_name"`
+	Grants     []evalGrant               `json:"grants"`
+	Paths      []protocol.Path           `json:"paths"`
+	Resolve    bool                      `json:"resolve"`
+	MCPServers []string                  `json:"mcp_servers"`
+	// Source says where a call came from; it changes no ruling.
+	Source string `json:"source"`
+
+	Tool  string         `json:"tool"`
+	Input jsontext.Value `json:"input"`
+
+	Surface string `json:"surface"`
+	Value   string `json:"value"`
+
+	QueryTool string `json:"query_tool"`
+}
+
+// evalGrant is a grant as far as a ruling knows of it.
+type evalGrant struct {
+	Surface  string   `json:"surface"`
+	Patterns []string `json:"patterns"`
+}
+
+// evaluated is one line out.
+type evaluated struct {
+	ID             string     `json:"id"`
+	Decision       string     `json:"decision"`
+	Surface        string     `json:"surface"`
+	Value          string     `json:"value"`
+	MatchedPattern string     `json:"matched_pattern"`
+	Origin         string     `json:"origin"`
+	Reason         string     `json:"reason"`
+	Units          []evalUnit `json:"units"`
+	Suggest        []string   `json:"suggest"`
+	Error          string     `json:"error"`
+}
+
+type evalUnit struct {
+	Text     string `json:"text"`
+	Decision string `json:"decision"`
+	Pattern  string `json:"pattern"`
+	Note     string `json:"note"`
+}
+
+// evaluator rules lines. Layers that many lines share are read once.
+type evaluator struct {
+	fleet *policy.Document
+	read  map[string]readLayer
+}
+
+type readLayer struct {
+	doc *policy.Document
+	err error
+}
+
+var errEvalLines = errors.New("lines could not be ruled: see their \"error\"")
+
+func (e *evaluator) lines(in io.Reader, out io.Writer) error {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(make([]byte, 64<<10), maxEvalLine)
+	w := bufio.NewWriter(out)
+	bad := 0
+	for scan.Scan() {
+		if len(bytes.TrimSpace(scan.Bytes())) == 0 {
+			continue
+		}
+		r := e.line(scan.Bytes())
+		if r.Error != "" {
+			bad++
+		}
+		b, err := json.Marshal(r, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("writing a ruling: %w", err)
+		}
+		if _, err := w.Write(append(b, '\n')); err != nil {
+			return fmt.Errorf("writing a ruling: %w", err)
+		}
+		// Whoever feeds lines one by one waits for each answer.
+		if err := w.Flush(); err != nil {
+			return fmt.Errorf("writing a ruling: %w", err)
+		}
+	}
+	switch err := scan.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("reading calls: a line has more than %d bytes", maxEvalLine)
+	case err != nil:
+		return fmt.Errorf("reading calls: %w", err)
+	case bad > 0:
+		return fmt.Errorf("%d %w", bad, errEvalLines)
+	}
+	return nil
+}
+
+// line rules one line.
+func (e *evaluator) line(text []byte) evaluated {
+	var l evalLine
+	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil {
+		var id struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(text, &id) // where even that does not read, the line has no name
+		return unruled(id.ID, fmt.Errorf("reading the line: %w", err))
+	}
+	s, err := e.snapshot(l)
+	if err != nil {
+		return unruled(l.ID, err)
+	}
+	asked := 0
+	for _, s := range []string{l.Tool, l.Surface, l.QueryTool} {
+		if s != "" {
+			asked++
+		}
+	}
+	switch {
+	case asked != 1:
+		return unruled(l.ID, errors.New(`the line asks nothing, or more than one thing: give "tool", "surface" or "query_tool"`))
+	case l.Tool == "":
+		c := s.Check(policy.Query{Surface: l.Surface, Value: l.Value, Tool: l.QueryTool, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()})
+		return evaluated{ID: l.ID, Decision: c.State.String(), Surface: l.Surface, Value: l.Value, MatchedPattern: c.MatchedPattern,
+			Origin: c.Origin, Reason: c.Reason, Units: []evalUnit{}, Suggest: []string{}}
+	}
+	return e.call(l, s)
+}
+
+func unruled(id string, err error) evaluated {
+	return evaluated{ID: id, Error: err.Error(), Units: []evalUnit{}, Suggest: []string{}}
+}
+
+func (e *evaluator) call(l evalLine, s *policy.Snapshot) evaluated {
+	r := s.Rule(l.policyCall())
+	d := r.Decisive
+	out := evaluated{ID: l.ID, Decision: r.Action.String(), Surface: d.Surface, Value: d.Value, MatchedPattern: d.MatchedPattern, Origin: d.Origin,
+		Reason: d.Reason, Units: []evalUnit{}, Suggest: append([]string{}, r.Suggest...)}
+	for _, u := range r.Units {
+		out.Units = append(out.Units, evalUnit{u.Text, u.Action.String(), u.Pattern, u.Note})
+	}
+	return out
+}
+
+func (l evalLine) policyCall() policy.Call {
+	return policy.Call{Tool: l.Tool, Input: l.Input, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()}
+}
+
+// fixed are the paths that an adapter would have fixed.
+func (l evalLine) fixed() []policy.Path {
+	all := l.Paths
+	if l.Resolve {
+		all = append(all, resolved(l)...)
+	}
+	var out []policy.Path
+	for _, p := range all {
+		out = append(out, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
+	}
+	return out
+}
+
+// resolved follows the links behind everything in a call that may be a path.
+func resolved(l evalLine) []protocol.Path {
+	words := inputTexts(l.Input)
+	if l.Value != "" {
+		words = append(words, l.Value)
+	}
+	for _, w := range slices.Clone(words) {
+		words = append(words, shell.Touched(w)...)
+	}
+	return append(paths.Resolve(l.Cwd, l.Home, paths.Typed(l.Input)), paths.Links(l.Cwd, l.Home, words)...)
+}
+
+// inputTexts are the texts at the top of a tool's input.
+func inputTexts(input jsontext.Value) []string {
+	var args map[string]jsontext.Value
+	if json.Unmarshal(input, &args) != nil {
+		return nil
+	}
+	var out []string
+	for _, v := range args {
+		var s string
+		if v.Kind() == '"' && json.Unmarshal(v, &s) == nil {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// evalProject stands for the project of a line's layers.
+const evalProject = "project"
+
+// snapshot is the policy of a line: its layers, or that of --policy.
+func (e *evaluator) snapshot(l evalLine) (*policy.Snapshot, error) {
+	var docs []*policy.Document
+	known := 0
+	if l.Layers == nil {
+		if e.fleet == nil {
+			return nil, errors.New(`the line has no "layers": give them, or --policy`)
+		}
+		docs = append(docs, e.fleet)
+	}
+	for _, kind := range []string{"fleet", "project", "agent", "project-agent"} {
+		doc, given := l.Layers[kind]
+		if !given {
+			continue
+		}
+		known++
+		if l.AgentName == "" && strings.Contains(kind, "agent") {
+			continue // it speaks of agents that wear a name
+		}
+		d, err := e.layer(kind, l.AgentName, doc)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, d)
+	}
+	if known != len(l.Layers) {
+		return nil, errors.New(`unknown layer; expected "fleet", "project", "agent" and "project-agent"`)
+	}
+	return policy.Layered(l.Trusted == nil || *l.Trusted, docs...), nil
+}
+
+// layer reads one layer of a line. The agent of its layers is the line's own.
+func (e *evaluator) layer(kind, agent string, doc jsontext.Value) (*policy.Document, error) {
+	at := map[string]policy.Layer{
+		"fleet": policy.Fleet(), "project": policy.ProjectLayer(evalProject), "agent": policy.AgentLayer(agent),
+		"project-agent": policy.ProjectAgentLayer(evalProject, agent),
+	}[kind]
+	key := at.String() + "\n" + string(doc)
+	have, ok := e.read[key]
+	if !ok {
+		have.doc, have.err = policy.Read(at, kind, doc)
+		if len(e.read) > 1000 {
+			clear(e.read)
+		}
+		e.read[key] = have
+	}
+	return have.doc, have.err
+}
