@@ -45,10 +45,6 @@ func ParseLayer(s string) (Layer, error) {
 	kind, rest, _ := strings.Cut(s, "/")
 	l := Layer{kind: kind}
 	switch kind {
-	case LayerFleet:
-		if s == LayerFleet {
-			return l, nil
-		}
 	case kindProject:
 		l.project = rest
 	case kindAgent:
@@ -57,7 +53,7 @@ func ParseLayer(s string) (Layer, error) {
 		at := strings.LastIndexByte(rest, '/')
 		l.project, l.agent = rest[:max(at, 0)], rest[at+1:]
 	}
-	if !l.valid() {
+	if !l.valid() || l.String() != s {
 		return Layer{}, fmt.Errorf("%w: %q; expected fleet, project/<id>, agent/<name> or project-agent/<id>/<name>", ErrLayer, clip(s))
 	}
 	return l, nil
