@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -180,29 +181,52 @@ func (e *evaluator) line(text []byte) evaluated {
 	if err != nil {
 		return unruled(l.ID, err)
 	}
-	asked := 0
-	for _, s := range []string{l.Tool, l.Surface, l.QueryTool} {
-		if s != "" {
+	return l.ruled(s)
+}
+
+// ruled is what a policy makes of a line, whatever layers that brings.
+func (l evalLine) ruled(s *policy.Snapshot) evaluated {
+	isCall, asked := l.Tool != "" || l.Input != nil, 0
+	for _, it := range []bool{isCall, l.Surface != "", l.QueryTool != ""} {
+		if it {
 			asked++
 		}
 	}
 	switch {
 	case asked != 1:
 		return unruled(l.ID, errors.New(`the line asks nothing, or more than one thing: give "tool", "surface" or "query_tool"`))
-	case l.Tool == "":
-		c := s.Check(policy.Query{Surface: l.Surface, Value: l.Value, Tool: l.QueryTool, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()})
+	case !isCall:
+		q := policy.Query{Surface: l.Surface, Value: l.Value, Tool: l.QueryTool, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()}
+		c := s.Check(q)
 		return evaluated{ID: l.ID, Decision: c.State.String(), Surface: l.Surface, Value: l.Value, MatchedPattern: c.MatchedPattern,
-			Origin: c.Origin, Reason: c.Reason, Units: []evalUnit{}, Suggest: []string{}}
+			Origin: c.Origin, Reason: c.Reason, Units: []evalUnit{}, Suggest: append([]string{}, s.Suggest(q)...)}
 	}
-	return e.call(l, s)
+	grants, err := l.grants()
+	if err != nil {
+		return unruled(l.ID, err)
+	}
+	return l.call(s, grants)
 }
 
 func unruled(id string, err error) evaluated {
 	return evaluated{ID: id, Error: err.Error(), Units: []evalUnit{}, Suggest: []string{}}
 }
 
-func (e *evaluator) call(l evalLine, s *policy.Snapshot) evaluated {
-	r := s.Rule(l.policyCall())
+// grants are the grants of a line, named by their place in it.
+func (l evalLine) grants() ([]policy.Grant, error) {
+	var out []policy.Grant
+	for i, g := range l.Grants {
+		made, err := policy.NewGrant(strconv.Itoa(i+1), g.Surface, g.Patterns)
+		if err != nil {
+			return nil, fmt.Errorf("grant %d: %w", i+1, err)
+		}
+		out = append(out, made)
+	}
+	return out, nil
+}
+
+func (l evalLine) call(s *policy.Snapshot, grants []policy.Grant) evaluated {
+	r := s.RuleWith(l.policyCall(), grants)
 	d := r.Decisive
 	out := evaluated{ID: l.ID, Decision: r.Action.String(), Surface: d.Surface, Value: d.Value, MatchedPattern: d.MatchedPattern, Origin: d.Origin,
 		Reason: d.Reason, Units: []evalUnit{}, Suggest: append([]string{}, r.Suggest...)}
@@ -213,7 +237,7 @@ func (e *evaluator) call(l evalLine, s *policy.Snapshot) evaluated {
 }
 
 func (l evalLine) policyCall() policy.Call {
-	return policy.Call{Tool: l.Tool, Input: l.Input, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()}
+	return policy.Call{Tool: l.Tool, Input: l.Input, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed(), MCPServers: l.MCPServers}
 }
 
 // fixed are the paths that an adapter would have fixed.
@@ -264,6 +288,7 @@ const evalProject = "project"
 // snapshot is the policy of a line: its layers, or that of --policy.
 func (e *evaluator) snapshot(l evalLine) (*policy.Snapshot, error) {
 	var docs []*policy.Document
+	var broken []string
 	known := 0
 	if l.Layers == nil {
 		if e.fleet == nil {
@@ -281,15 +306,23 @@ func (e *evaluator) snapshot(l evalLine) (*policy.Snapshot, error) {
 			continue // it speaks of agents that wear a name
 		}
 		d, err := e.layer(kind, l.AgentName, doc)
-		if err != nil {
+		switch {
+		case err == nil:
+			docs = append(docs, d)
+		case kind == policy.LayerFleet:
 			return nil, err
+		default:
+			broken = append(broken, err.Error()) // a gate goes on without it, and clamps
 		}
-		docs = append(docs, d)
 	}
 	if known != len(l.Layers) {
 		return nil, errors.New(`unknown layer; expected "fleet", "project", "agent" and "project-agent"`)
 	}
-	return policy.Layered(l.Trusted == nil || *l.Trusted, docs...), nil
+	s := policy.Layered(l.Trusted == nil || *l.Trusted, docs...)
+	if len(broken) > 0 {
+		s = s.Clamp("A layer does not read: " + strings.Join(broken, "; "))
+	}
+	return s, nil
 }
 
 // layer reads one layer of a line. The agent of its layers is the line's own.

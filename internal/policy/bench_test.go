@@ -51,6 +51,8 @@ func BenchmarkRuleHostile(b *testing.B) {
 		"lists":  strings.Repeat("a;", 2_000),
 		"flat":   "ls " + strings.Repeat("x", 60<<10),
 		"globs":  "rg" + strings.Repeat(" -g '*"+strings.Repeat("a?", 500)+"'", 50),
+		"words":  "cat" + strings.Repeat(" "+strings.Repeat("*a", 500), 60),
+		"sets":   "cat " + strings.Repeat("[a-z]*", 300),
 		"dirs":   "rg x" + strings.Repeat(" "+strings.Repeat("a", 100), 500),
 		"seds":   "sed -e '" + strings.Repeat("s/a/b/;", 7_000) + "'",
 	} {

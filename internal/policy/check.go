@@ -31,7 +31,7 @@ type Check struct {
 func (s *Snapshot) Check(q Query) Check {
 	out := s.checkAlone(q)
 	for _, t := range s.tighter {
-		if c := t.checkAlone(q); c.State < out.State {
+		if c := t.checkAlone(q); c.State < out.State && (!t.deniesOnly || c.State <= Deny) {
 			out = c
 		}
 	}
@@ -66,8 +66,10 @@ func (s *Snapshot) checkTool(tool string) Check {
 	}
 	plain := *s
 	plain.yolo = nil
-	e := plain.entry(tool, "", "*", values{exact: []string{"*"}})
-	return Check{e.Action, e.MatchedPattern, e.Origin, e.Reason}
+	e := evaluation{s: &plain}
+	e.tool, e.own = kindOfTool(tool)
+	got := e.ruled("*", values{exact: []string{"*"}})
+	return Check{got.Action, got.MatchedPattern, got.Origin, got.Reason}
 }
 
 func (s *Snapshot) checkSurface(q Query) Ruling {
@@ -79,16 +81,13 @@ func (s *Snapshot) checkSurface(q Query) Ruling {
 	case surface == surfaceBash:
 		e.shell(shell.Read(q.Value))
 	case surface == surfaceMCP:
-		server, name, _ := mcpTarget(map[string]any{"tool": q.Value})
-		v := mcpValues(server, name)
-		if server == "" {
-			v = values{wide: []string{q.Value}}
-		}
-		e.add(s.entry(surfaceMCP, e.place.home, q.Value, v))
+		e.checkMCP(q.Value)
 	case plain != "":
 		e.checkCrosscutting(plain, strings.TrimPrefix(surface, plain), q.Value)
 	case pathSurface(surface):
-		e.add(e.fileEntry(q.Value))
+		e.tool, e.own = kindOfTool(surface)
+		e.protect(&e.place, q.Value, fileTools[surface].dir)
+		e.add(e.fileEntry(e.place.readings(q.Value), q.Value))
 	default:
 		e.add(s.entry(surface, e.place.home, q.Value, values{exact: []string{q.Value}}))
 	}
@@ -99,6 +98,9 @@ func (s *Snapshot) checkSurface(q Query) Ruling {
 // path rule speaks of passes there as it would in a call.
 func (e *evaluation) checkCrosscutting(plain, suffix, value string) {
 	dir := map[string]direction{suffixRead: reads, suffixWrite: writes, "": both}[suffix]
+	if plain == surfacePath {
+		e.protect(&e.place, value, dir)
+	}
 	for _, r := range e.place.readings(value) {
 		found := e.s.directed(plain, e.place.home, r.values(value), dir)
 		if found == nil && plain == surfacePath {

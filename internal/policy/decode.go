@@ -82,8 +82,12 @@ func (d *decoder) document(v hujson.Value) {
 		d.fleetOnly("terminal", d.terminal),
 		d.fleetOnly("limits", d.limits),
 		d.fleetOnly("debugLog", func(v hujson.Value) { d.boolean(v, "debugLog", &d.s.debug) }),
+		d.fleetOnly("pathArguments", d.pathArguments),
+		d.fleetOnly("shellTools", d.shellTools),
+		d.fleetOnly("trustedReadPaths", d.trustedReadPaths),
 		d.fleetOnly("trustedProjects", d.trustedProjects),
 		d.fleetOnly("trustedAgentNames", d.trustedNames),
+		d.fleetOnly("selfProtection", d.selfProtection),
 	)
 }
 

@@ -50,6 +50,7 @@ func (d *decoder) surface(name string, v hujson.Value) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		if r, ok := d.action(v); ok {
+			r.whole = true
 			d.surfaces = append(d.surfaces, surfaceRules{name: name, whole: true})
 			d.rule(name, "*", r, v.StartOffset)
 		}
@@ -161,6 +162,7 @@ func (d *decoder) rule(surface, pattern string, r rule, at int) {
 			r.folded = compilePathPattern(lowerPattern(pattern))
 		}
 	}
+	r.joined = joinedPattern(surface, pattern) && r.action == Allow
 	r.at, r.origin = at, d.layer.String()
 	r.place.File = d.file
 	r.place.Line, r.place.Column = d.position(at)

@@ -79,7 +79,7 @@ func (s *Snapshot) secretOf(open []Entry, c Call) (secret string, looked bool) {
 	if !known || !textsUnder(args, true, func(string) bool { return true }, 0, &texts) {
 		return "", false
 	}
-	if command, ok := args["command"].(string); ok && canonicalTool(c.Tool) == surfaceBash {
+	if command := s.commandOf(c.Tool, args); command != "" {
 		texts = append(texts, shellTexts(shell.Read(command))...)
 	}
 	extra := compileAll(lowered(s.secrets)...)

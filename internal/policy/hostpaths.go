@@ -10,8 +10,12 @@ import (
 // allowed is no news: facts of the host tighten and never loosen.
 func (e *evaluation) hostPaths() {
 	for _, raw := range slices.Sorted(maps.Keys(e.place.resolved)) {
+		way := e.ways[raw]
+		if way == 0 {
+			way = both
+		}
 		for _, resolved := range e.place.resolved[raw] {
-			for _, entry := range e.s.cross(e.place, resolved, both) {
+			for _, entry := range e.s.cross(&e.place, resolved, way) {
 				if entry.Action != Allow {
 					e.add(entry)
 				}

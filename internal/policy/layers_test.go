@@ -64,10 +64,13 @@ func TestTrustedLayersMergeByPattern(t *testing.T) {
 	}{
 		{"a pattern that stood there keeps its place", `{"bash":{"*":"ask","rm *":"deny"}}`, `{"bash":{"*":"allow"}}`, "rm x", Deny},
 		{"and takes the new action", `{"bash":{"*":"ask","rm *":"deny"}}`, `{"bash":{"*":"allow"}}`, "ls", Allow},
-		{"a new pattern comes last and wins", `{"bash":{"rm *":"deny"}}`, `{"bash":{"*":"allow"}}`, "rm x", Allow},
-		{"an action for everything replaces a map", `{"bash":{"*":"allow","rm *":"deny"}}`, `{"bash":"ask"}`, "rm x", Ask},
-		{"a map replaces an action for everything", `{"bash":"deny"}`, `{"bash":{"ls *":"allow"}}`, "ls", Allow},
-		{"and what it does not name falls back", `{"bash":"deny"}`, `{"bash":{"ls *":"allow"}}`, "rm x", Ask},
+		{"a new pattern comes last and wins", `{"bash":{"rm *":"ask"}}`, `{"bash":{"*":"allow"}}`, "rm x", Allow},
+		{"but lifts no deny of the fleet", `{"bash":{"rm *":"deny"}}`, `{"bash":{"*":"allow"}}`, "rm x", Deny},
+		{"not even in a map that it replaces", `{"bash":{"*":"ask","rm *":"deny"}}`, `{"bash":"allow"}`, "rm x", Deny},
+		{"where the rest is the project's to allow", `{"bash":{"*":"ask","rm *":"deny"}}`, `{"bash":"allow"}`, "ls", Allow},
+		{"an action for everything replaces a map", `{"bash":{"*":"allow","rm *":"allow"}}`, `{"bash":"ask"}`, "rm x", Ask},
+		{"a map replaces an action for everything", `{"bash":"ask"}`, `{"bash":{"ls *":"allow"}}`, "ls", Allow},
+		{"and what it does not name falls back", `{"bash":"allow"}`, `{"bash":{"ls *":"allow"}}`, "rm x", Ask},
 		{"other surfaces stay", `{"bash":"deny"}`, `{"read":"allow"}`, "ls", Deny},
 	} {
 		s := Layered(true, document(t, Fleet(), permission(r.fleet)), document(t, ProjectLayer("p"), permission(r.project)))

@@ -19,26 +19,36 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message)
 }
 
-// Lint compiles doc and returns what a reader should be warned of, in the order
-// of the document: rules that can never match or never win, names that look
-// like slips of the pen, and what leaves more open than it seems. It returns
-// Compile's error for a document with errors.
-func Lint(file string, doc []byte) ([]Warning, error) {
-	s, err := Compile(file, doc)
+// Lint compiles the fleet layer's document and returns what a reader should be
+// warned of, in the order of the document: rules that can never match or never
+// win, names that look like slips of the pen, and what leaves more open than it
+// seems. It returns Compile's error for a document with errors.
+func Lint(file string, doc []byte) ([]Warning, error) { return LintLayer(Fleet(), file, doc) }
+
+// LintLayer is Lint for the document of any layer.
+func LintLayer(layer Layer, file string, doc []byte) ([]Warning, error) {
+	d, err := Read(layer, file, doc)
 	if err != nil {
 		return nil, err
 	}
-	l := linter{places: newProblems(file, doc), s: s}
+	l := linter{places: newProblems(file, doc), s: compose([]*Document{d})}
 	l.tree, _ = parse(l.places)
 	l.surfaces()
 	l.commands()
 	l.values()
+	l.spellings()
+	l.flags()
 	l.shadowed()
-	l.openShell()
-	l.envelope()
-	l.ending()
-	if s.Yolo() {
-		l.warn(0, "yoloMode is on: whatever a rule asks is allowed without asking")
+	if layer.IsFleet() {
+		l.openShell()
+		l.envelope()
+		l.ending()
+		l.trusting()
+	} else {
+		l.loosening(layer)
+	}
+	if l.s.Yolo() {
+		l.warn(l.key("yoloMode"), "yoloMode is on: whatever a rule asks is allowed without asking")
 	}
 	slices.SortStableFunc(l.out, func(a, b Warning) int {
 		if a.Line != b.Line {
@@ -116,12 +126,12 @@ func (l *linter) openShell() {
 	for i := len(bash) - 1; i >= 0; i-- {
 		if bash[i].pattern.w.any() {
 			if bash[i].action == Allow {
-				l.warn(bash[i].at, "bash is open: every simple command that no other rule speaks of is allowed")
+				l.warn(bash[i].at, "bash is open: every command that no other rule speaks of is allowed, also in lists and pipes")
 			}
 			return
 		}
 	}
 	if f := l.s.rules.fallback; f != nil && f.action == Allow {
-		l.warn(f.at, "\"*\": \"allow\" leaves bash open: every simple command that no rule speaks of is allowed; write \"bash\": {\"*\": \"ask\"}")
+		l.warn(f.at, "\"*\": \"allow\" leaves bash open: every command that no rule speaks of is allowed; write \"bash\": {\"*\": \"ask\"}")
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/shell"
@@ -28,11 +29,11 @@ func (l *linter) command(r *rule) {
 	why, whole := neverFound(r.pattern.w)
 	switch {
 	case why == "":
+	case whole:
+		l.warn(r.at, "bash %q speaks only of a text that is this as a whole, as typed: %s; to stop a command wherever it stands, name it alone",
+			clip(r.pattern.text), why)
 	case r.action == Ask:
 		l.warn(r.at, "bash %q is no rule for any command, so its guidance and humanOnly never count: %s", clip(r.pattern.text), why)
-	case whole:
-		l.warn(r.at, "bash %q denies only a text that is this as a whole, as typed: %s; to stop a command wherever it stands, name it alone",
-			clip(r.pattern.text), why)
 	default:
 		l.warn(r.at, "bash %q is a deny that stops nothing: %s", clip(r.pattern.text), why)
 	}
@@ -44,7 +45,9 @@ func neverAllows(w wildcard) string {
 	why := ""
 	for _, typed := range typedLike(w.text) {
 		cmd := shell.Read(typed)
-		if cmd.Simple && w.match(cmd.Units[0].Text) {
+		if cmd.Simple && slices.ContainsFunc(cmd.Units, func(u shell.Unit) bool {
+			return !u.Modifier && (w.match(u.Shape) || w.literal() && w.text == u.Text)
+		}) {
 			return ""
 		}
 		if why == "" {
@@ -67,7 +70,8 @@ func neverFound(w wildcard) (why string, whole bool) {
 			}
 		}
 		if i == 0 {
-			why, whole = whyUnlike(w.text, cmd), !cmd.Simple && w.match(strings.TrimSpace(typed))
+			why = whyUnlike(w.text, cmd)
+			whole = w.match(strings.TrimSpace(typed)) && (!cmd.Simple || strings.ContainsAny(w.text, shellSeparators))
 		}
 	}
 	return why, whole
@@ -108,9 +112,6 @@ func whyUnlike(pattern string, cmd shell.Command) string {
 	if strings.Count(pattern, `"`) > 1 || strings.Count(pattern, "'") > 1 {
 		return "a command is matched without its quotes; write \"" + strings.NewReplacer(`"`, "", "'", "").Replace(pattern) + "\""
 	}
-	if cmd.Simple {
-		return "redirections and comments are no part of the text that is matched; leave them out"
-	}
 	kind, _, _ := strings.Cut(cmd.Why, ":")
 	switch kind {
 	case shell.WhyWrapper, shell.WhyInterpreter, shell.WhyOption, shell.WhyRuns:
@@ -118,12 +119,33 @@ func whyUnlike(pattern string, cmd shell.Command) string {
 	case shell.WhyAssignment:
 		return "variables set in front of a command are no part of the text that is matched, and such a command asks at least"
 	}
+	if why := whyOneUnlike(cmd); why != "" {
+		return why
+	}
 	for _, sign := range shellSigns {
 		if strings.Contains(pattern, sign) {
 			return "rules are matched against one command at a time, and " + quoteSign(sign) + " is no part of one unless it is quoted"
 		}
 	}
 	return whyNotSimple(cmd) + ", unless that is quoted"
+}
+
+// whyOneUnlike says what about a proven command is no part of its text.
+func whyOneUnlike(cmd shell.Command) string {
+	if !cmd.Simple || len(cmd.Units) == 0 {
+		return ""
+	}
+	switch first := cmd.Units[0]; {
+	case first.Modifier:
+		return "what stands behind " + first.Program() + " is ruled by itself; name that alone"
+	case len(cmd.Units) > 1:
+		return ""
+	case len(first.Assigns) > 0 && len(first.Words) > 0:
+		return "variables set in front of a command are no part of the text that is matched; leave them out"
+	case first.Shape == first.Text:
+		return "redirections and comments are no part of the text that is matched; leave them out"
+	}
+	return ""
 }
 
 func quoteSign(sign string) string {

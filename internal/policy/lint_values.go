@@ -51,8 +51,12 @@ func (l *linter) server(r *rule) {
 		why = "here the value is server/tool, whatever an agent lists the tool as"
 	case !separated && strings.Contains(p, ".") && !strings.ContainsAny(strings.SplitN(p, ".", 2)[0], "*?"):
 		suggestion = asServerTool(p, ".")
-	case !separated && r.pattern.w.literal():
+	case !separated && r.pattern.w.literal() && r.action == Allow:
 		suggestion = p + "/*"
+		why = "a bare server allows only where \"*\" beside it does not ask"
+	case r.action == Allow && strings.Contains(p, ":") && l.beside(r):
+		suggestion = strings.Replace(p, ":", "/", 1)
+		why = "this spelling allows only where \"*\" beside it does not ask"
 	case r.action == Allow && r.pattern.w.literal() && !strings.ContainsAny(p, "/:") && strings.Count(p, "_") > 1:
 		suggestion = asServerTool(p, "_")
 		why = "more than one pair of server and tool is spelled so"
@@ -60,6 +64,12 @@ func (l *linter) server(r *rule) {
 		return
 	}
 	l.warn(r.at, "mcp %q %s: %s; did you mean %q?", clip(p), useless(r), why, clip(suggestion))
+}
+
+// beside says whether another rule of the same surface asks or denies whatever
+// there is.
+func (l *linter) beside(r *rule) bool {
+	return slices.ContainsFunc(l.s.rules.bySurface[r.surface.text], func(o *rule) bool { return o.pattern.w.any() && o.action != Allow })
 }
 
 // asServerTool writes a name that is joined by sep as server/tool.

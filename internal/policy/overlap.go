@@ -130,7 +130,7 @@ func (p *pattern) covers(glob string) bool {
 // about something that a glob could select; nil if there is none. forms are
 // spellings of the glob; all of them must be covered for an exception to hold.
 // Where effort is used up, every rule is taken to speak of it.
-func (s *Snapshot) selected(p place, forms []string, dir direction, effort *int) *rule {
+func (s *Snapshot) selected(p *place, forms []string, dir direction, effort *int) *rule {
 	surfaces := []string{surfacePath}
 	if dir&reads != 0 {
 		surfaces = append(surfaces, surfacePath+suffixRead)
@@ -163,7 +163,7 @@ func (s *Snapshot) selected(p place, forms []string, dir direction, effort *int)
 }
 
 // overlaps says whether something is matched by the pattern and by a form.
-func (p *pattern) overlaps(forms []string, at place, effort *int) bool {
+func (p *pattern) overlaps(forms []string, at *place, effort *int) bool {
 	text, variants := p.w.text, p.variants()
 	if p.home != nil && at.home != "" {
 		text = strings.TrimSuffix(at.home, "/") + p.home.text
@@ -211,7 +211,7 @@ func allOfOneSource(glob string) bool {
 
 // under are the forms of what a glob selects below a directory as typed. A
 // glob of a name selects it at any depth, one with a folder only there.
-func (p place) under(dir, glob string) []string {
+func (p *place) under(dir, glob string) []string {
 	deep := !strings.Contains(glob, "/")
 	glob = strings.TrimPrefix(glob, "/")
 	var forms []string
@@ -240,13 +240,13 @@ func (p place) under(dir, glob string) []string {
 
 // selects adds an entry where a glob below a directory could select what path
 // rules deny or ask about. It never denies: which files there are is not known.
-func (e *evaluation) selects(dir, glob string, way direction, unit int) {
+func (e *evaluation) selects(at *place, dir, glob string, way direction, unit int) {
 	all, ok := globs(glob)
 	if !ok || strings.HasPrefix(glob, "!") {
 		all = []string{"*"} // everything but something
 	}
 	for _, g := range all {
-		found := e.s.selected(e.place, e.place.under(dir, g), way, &e.effort)
+		found := e.s.selected(at, at.under(dir, g), way, &e.effort)
 		if found == nil {
 			continue
 		}

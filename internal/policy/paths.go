@@ -5,52 +5,122 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/assent-dev/assent/internal/shell"
 )
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// place is where a call happens.
+// place is where a call happens, or a command in it.
 type place struct {
 	// cwd and home are absolute and clean, or empty where they are not known.
 	cwd, home string
+	// bases are where relative paths start: cwd, or where a command has gone to;
+	// more than one where a link leads there. None: nobody knows.
+	bases []string
 	// inside are the directories that count as the project: cwd, and what it
 	// resolves to.
 	inside []string
 	// fold: the file system finds a name in any letter case.
-	fold bool
-	// resolved is what the adapter found behind each path as typed.
+	fold    bool
+	windows bool
+	// resolved is what the adapter found behind each path as typed, links the
+	// same by where the path lies.
 	resolved map[string][]string
+	links    []link
 }
 
+// link says that what lies at or below one path lies elsewhere.
+type link struct{ from, to string }
+
 func placeOf(c Call) place {
-	p := place{cwd: absolute(c.Cwd), home: absolute(c.Home), fold: c.Platform == "darwin" || c.Platform == "windows"}
-	for _, one := range c.Paths {
-		if one.Resolved == "" {
-			continue
-		}
-		if p.resolved == nil {
-			p.resolved = make(map[string][]string, len(c.Paths))
-		}
-		p.resolved[one.Raw] = append(p.resolved[one.Raw], one.Resolved)
+	p := place{fold: c.Platform == "darwin" || c.Platform == "windows", windows: c.Platform == "windows"}
+	p.cwd, p.home = p.absolute(c.Cwd), p.absolute(c.Home)
+	if p.cwd != "" {
+		p.bases = []string{p.cwd}
 	}
-	for _, dir := range append([]string{p.cwd}, p.resolved[c.Cwd]...) {
-		// A call at the root would have the whole disk inside its project.
-		if abs := absolute(dir); abs != "" && abs != "/" {
-			p.inside = append(p.inside, abs)
-		}
+	for _, one := range c.Paths {
+		p.fact(one)
 	}
 	if p.cwd == "" {
-		p.inside = nil
+		return p
+	}
+	// A call at the root would have the whole disk inside its project.
+	if !root(p.cwd) {
+		p.inside = p.bases[:1:1]
+	}
+	for _, dir := range p.resolved[c.Cwd] {
+		if abs := p.absolute(dir); abs != "" && !root(abs) {
+			p.inside = append(p.inside, abs)
+		}
 	}
 	return p
 }
 
-// absolute is p clean, or "" if it is not absolute.
-func absolute(p string) string {
-	if !strings.HasPrefix(p, "/") {
+// fact notes what the adapter found.
+func (p *place) fact(one Path) {
+	if one.Resolved == "" {
+		return
+	}
+	if p.resolved == nil {
+		p.resolved = map[string][]string{}
+	}
+	p.resolved[one.Raw] = append(p.resolved[one.Raw], one.Resolved)
+	to := p.absolute(one.Resolved)
+	for _, from := range p.join(one.Raw) {
+		if to != "" && from.abs != to && !root(from.abs) && from.abs != p.cwd {
+			p.links = append(p.links, link{from.abs, to})
+		}
+	}
+}
+
+// absolute is path clean, or "" if it is not absolute.
+func (p *place) absolute(typed string) string {
+	switch {
+	case p.windows && (drive(typed) || strings.HasPrefix(typed, "/")):
+		abs, _ := windowsPath(typed, "")
+		return abs
+	case !strings.HasPrefix(typed, "/"):
 		return ""
 	}
-	return path.Clean(p)
+	return path.Clean(typed)
+}
+
+func root(abs string) bool { return abs == "/" || len(abs) == 3 && abs[1] == ':' }
+
+// of is the place of a command, which may have gone to another directory first.
+func (p *place) of(u *shell.Unit) place {
+	if u.Dir == "" && !u.Lost && len(u.Elsewhere) == 0 {
+		return *p
+	}
+	return p.gone(u.Lost, append([]string{u.Dir}, u.Elsewhere...)...)
+}
+
+// at is the place of what has gone to a directory. lost: it may be anywhere.
+func (p place) at(dir string, lost bool) place { return p.gone(lost, dir) }
+
+// gone is the place of what may be in one of some directories. Links on the way
+// leave more than one place open too: what is ruled on is all of them.
+func (p place) gone(lost bool, dirs ...string) place {
+	var bases []string
+	for _, dir := range dirs {
+		if dir == "" || dir == "." {
+			bases = append(bases, p.bases...)
+			continue
+		}
+		for _, r := range p.readings(dir) {
+			switch {
+			case r.abs == "":
+				lost = true
+			case !slices.Contains(bases, r.abs):
+				bases = append(bases, r.abs)
+			}
+		}
+	}
+	if p.bases = bases; lost {
+		p.bases = nil
+	}
+	return p
 }
 
 // pathReading is one way to understand a path.
@@ -59,53 +129,72 @@ type pathReading struct {
 	abs string
 	// rel is abs within cwd, "" outside of it.
 	rel string
-	// fold as in place.
-	fold bool
+	// odd names what keeps it from being proven, "" if nothing does.
+	odd string
+	// windows and fold as in place.
+	windows, fold bool
 }
 
 // values are the spellings under which the reading is matched; typed is how
 // the agent wrote the path.
 func (r pathReading) values(typed string) values {
 	v := values{wide: []string{typed}, fold: r.fold}
-	if r.abs == "" {
+	switch {
+	case r.abs == "":
 		// Nobody knows where it leads: no allow matches, every deny may.
 		if c := path.Clean(typed); c != typed {
 			v.wide = append(v.wide, c)
 		}
 		return v
+	case r.windows:
+		v.exact = windowsSpellings(r.abs)
+		if r.rel != "" {
+			v.exact = append(v.exact, windowsSpellings(r.rel)...)
+		}
+	case r.rel != "":
+		v.exact = []string{r.abs, r.rel}
+	default:
+		v.exact = []string{r.abs}
 	}
-	v.exact = append(v.exact, r.abs)
-	if r.rel != "" {
-		v.exact = append(v.exact, r.rel)
+	if r.odd != "" {
+		v.exact, v.wide = nil, append(v.wide, v.exact...)
 	}
 	return v
 }
 
 // readings are all the ways in which the path may be understood: with ".."
-// taken off the text, and as the adapter resolved it. The strictest counts.
-func (p place) readings(typed string) []pathReading {
-	spellings := []string{typed}
+// taken off the text, as the adapter resolved it, and as the links on its way
+// lead. The strictest counts.
+func (p *place) readings(typed string) []pathReading {
+	out := p.join(typed)
 	// Some tools drop blanks, quotes or a leading @ around a path.
 	if trimmed := strings.TrimPrefix(strings.Trim(typed, " \t\n\"'"), "@"); trimmed != typed && trimmed != "" {
-		spellings = append(spellings, trimmed)
+		out = append(out, p.join(trimmed)...)
 	}
-	var out []pathReading
-	for _, s := range spellings {
-		out = append(out, p.reading(p.join(s)))
+	for _, r := range out[:len(out):len(out)] {
+		for _, l := range p.links {
+			if rest, ok := within(r.abs, l.from); ok {
+				out = append(out, p.reading(path.Join(l.to, rest), r.odd))
+			}
+		}
 	}
 	for _, r := range p.resolved[typed] {
-		out = append(out, p.reading(absolute(r)))
+		out = append(out, p.reading(p.absolute(r), ""))
 	}
 	return out
 }
 
-// join makes a typed path absolute and clean; "" where that is not possible.
-func (p place) join(typed string) string {
+// join makes a typed path absolute and clean, from each of the bases; a reading
+// without a place where that is not possible.
+func (p *place) join(typed string) []pathReading {
+	if p.windows && strings.HasPrefix(typed, `~\`) {
+		typed = "~/" + typed[2:]
+	}
 	if rest, ok := cutHome(typed); ok {
 		if p.home == "" {
-			return ""
+			return []pathReading{p.reading("", "")}
 		}
-		return path.Clean(p.home + "/" + rest)
+		typed = p.home + "/" + strings.TrimPrefix(rest, "/")
 	}
 	for _, prefix := range []string{"$PWD", "${PWD}"} {
 		if rest, ok := strings.CutPrefix(typed, prefix); ok && (rest == "" || rest[0] == '/') {
@@ -113,17 +202,48 @@ func (p place) join(typed string) string {
 			break
 		}
 	}
-	if strings.HasPrefix(typed, "/") {
-		return path.Clean(typed)
+	switch {
+	case p.windows:
+		return p.joinWindows(typed)
+	case strings.HasPrefix(typed, "/"):
+		return []pathReading{p.reading(path.Clean(typed), "")}
+	case len(p.bases) == 1:
+		return []pathReading{p.reading(below(p.bases[0], typed), "")}
+	case len(p.bases) == 0:
+		return []pathReading{p.reading("", "")}
 	}
-	if p.cwd == "" {
-		return ""
+	out := make([]pathReading, len(p.bases))
+	for i, base := range p.bases {
+		out[i] = p.reading(path.Clean(base+"/"+typed), "")
 	}
-	return path.Clean(p.cwd + "/" + typed)
+	return out
 }
 
-func (p place) reading(abs string) pathReading {
-	r := pathReading{abs: abs, fold: p.fold}
+// below is path.Clean of a path in a clean folder; most are clean as they are.
+func below(base, typed string) string {
+	whole := base + "/" + typed
+	if base == "/" || typed == "" || strings.HasSuffix(typed, "/") || strings.HasPrefix(typed, ".") ||
+		strings.Contains(typed, "//") || strings.Contains(typed, "/.") {
+		return path.Clean(whole)
+	}
+	return whole
+}
+
+func (p *place) joinWindows(typed string) []pathReading {
+	bases := p.bases
+	if len(bases) == 0 {
+		bases = []string{""}
+	}
+	out := make([]pathReading, len(bases))
+	for i, base := range bases {
+		abs, odd := windowsPath(typed, base)
+		out[i] = p.reading(abs, odd)
+	}
+	return out
+}
+
+func (p *place) reading(abs, odd string) pathReading {
+	r := pathReading{abs: abs, odd: odd, fold: p.fold, windows: p.windows}
 	for _, dir := range p.inside {
 		if rel, ok := within(abs, dir); ok && abs != "" {
 			r.rel = rel
@@ -138,93 +258,14 @@ func within(abs, dir string) (string, bool) {
 	if abs == dir {
 		return ".", true
 	}
-	return strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// cross consults the crosscutting surfaces about one path as typed.
-func (s *Snapshot) cross(p place, typed string, dir direction) []Entry {
-	var out []Entry
-	for _, r := range p.readings(typed) {
-		if r.rel == "" && r.abs != "/dev/null" {
-			out = append(out, s.external(p, r, typed, dir))
-		}
-		if e, ok := s.pathEntry(p, r, typed, dir); ok {
-			out = append(out, e)
-		}
+	if len(abs) <= len(dir) || !strings.HasPrefix(abs, dir) {
+		return "", false
 	}
-	return out
-}
-
-// external is the entry of a path outside the project. Nobody can say of a
-// path without a place that it is inside.
-func (s *Snapshot) external(p place, r pathReading, typed string, dir direction) Entry {
-	shown := r.abs
-	if shown == "" {
-		shown = typed
+	switch rest := abs[len(dir):]; {
+	case rest[0] == '/':
+		return rest[1:], true
+	case strings.HasSuffix(dir, "/"):
+		return rest, true
 	}
-	e := s.entryOf(s.directed(surfaceExternal, p.home, r.values(typed), dir), surfaceExternal, shown)
-	if r.abs == "" && e.Action == Allow {
-		return floor(surfaceExternal, typed, "unknown-directory", "nobody can tell where this path leads")
-	}
-	if p.cwd == "" && e.Action == Allow {
-		return floor(surfaceExternal, typed, "unknown-directory", "the call does not say in which directory it runs")
-	}
-	return e
-}
-
-// pathEntry is what the path rules say; ok is false where none speaks of it.
-func (s *Snapshot) pathEntry(p place, r pathReading, typed string, dir direction) (Entry, bool) {
-	found := s.directed(surfacePath, p.home, r.values(typed), dir)
-	if found == nil {
-		return Entry{}, false
-	}
-	shown := r.abs
-	if shown == "" || r.rel != "" {
-		shown = typed
-	}
-	return s.entryOf(found, surfacePath, shown), true
-}
-
-// directed returns the rule of a crosscutting surface for a direction: that of
-// the form with the direction's name, else that of the plain form. Where both
-// directions count, the stricter of the two; nil if no rule speaks.
-func (s *Snapshot) directed(surface, home string, v values, dir direction) *rule {
-	forms := []string{surface + suffixRead, surface + suffixWrite}
-	switch dir {
-	case reads:
-		forms = forms[:1]
-	case writes:
-		forms = forms[1:]
-	}
-	plain := s.rules.last(surface, home, v)
-	var strictest *rule
-	for i, form := range forms {
-		found := s.rules.last(form, home, v)
-		if found == nil {
-			found = plain
-		}
-		if i == 0 || s.ruleStrictness(surface, found) < s.ruleStrictness(surface, strictest) {
-			strictest = found
-		}
-	}
-	return strictest
-}
-
-// ruleStrictness orders rules: smaller is stricter, and an ask that only a
-// person answers is stricter than one that anybody may. A missing rule counts
-// as what its surface falls back to: for path nothing, so an allow.
-func (s *Snapshot) ruleStrictness(surface string, r *rule) int {
-	if r == nil && surface == surfacePath {
-		return 2 * int(Allow)
-	}
-	if r == nil {
-		r = s.rules.fallback
-	}
-	switch {
-	case r == nil:
-		return 2 * int(Ask)
-	case r.humanOnly:
-		return 2*int(r.action) - 1
-	}
-	return 2 * int(r.action)
+	return "", false
 }

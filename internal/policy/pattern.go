@@ -37,13 +37,13 @@ func compilePathPattern(text string) pattern {
 	return p
 }
 
-// lowerPattern is a pattern in lower case, the name of the home left as it is.
+// lowerPattern is a pattern folded, the name of the home left as it is.
 func lowerPattern(text string) string {
 	rest, ok := cutHome(text)
 	if !ok {
-		return strings.ToLower(text)
+		return foldText(text)
 	}
-	return strings.TrimSuffix(text, rest) + strings.ToLower(rest)
+	return strings.TrimSuffix(text, rest) + foldText(rest)
 }
 
 // collapse brings the fixed front of a pattern into the form of a clean path.

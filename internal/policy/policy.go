@@ -75,6 +75,12 @@ type Snapshot struct {
 	// tighter are this policy with one untrusted layer more each. A call is
 	// ruled under all of them, and the strictest stands.
 	tighter []*Snapshot
+	// deniesOnly: among tighter, only what it denies counts.
+	deniesOnly bool
+	// granting are the grants of one ruling; nil in a policy that is shared.
+	granting *granting
+	// tracing gathers what one explained ruling looks at; nil in every other.
+	tracing *tracing
 }
 
 // settings are what a document sets besides its rules. Only the fleet layer
@@ -92,6 +98,10 @@ type settings struct {
 	allowed    []wildcard
 	excluded   []wildcard
 	secrets    []string
+
+	tooling
+	// self is what is lifted of the built-in rules.
+	self selfProtection
 
 	trustedProjects []trustedProject
 	trustedNames    []trustedName

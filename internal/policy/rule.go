@@ -46,8 +46,13 @@ type rule struct {
 	action           Action
 	reason, guidance string
 	humanOnly        bool
+	// joined: the pattern allows MCP tools by server and tool joined with an
+	// underscore, and so matches nothing that another tool is spelled like.
+	joined bool
 	// anyOrder: the pattern's flags may stand anywhere among the command's.
 	anyOrder bool
+	// whole: it is the action of a surface that has no map of patterns.
+	whole bool
 	// at is the offset in the document at which the rule stands, place the same
 	// for people.
 	at    int
@@ -66,6 +71,8 @@ type ruleSet struct {
 	// that speak of it; wild are those of surface patterns.
 	bySurface map[string][]*rule
 	wild      []*rule
+	// indexes are those of the surfaces in bySurface.
+	indexes map[string]*index
 }
 
 // seal sorts the rules by surface. Afterwards the set is read only.
@@ -96,6 +103,10 @@ func (rs *ruleSet) seal() {
 			}
 		}
 	}
+	rs.indexes = make(map[string]*index, len(rs.bySurface))
+	for surface, rules := range rs.bySurface {
+		rs.indexes[surface] = newIndex(rules)
+	}
 }
 
 // of returns the rules that speak of a surface, without the fallback.
@@ -117,17 +128,30 @@ func (rs *ruleSet) of(surface string) []*rule {
 // and ask.
 type values struct {
 	exact, wide []string
+	// joined are those of exact that a joined pattern may match.
+	joined []string
 	// fold: letters count in either case for what denies and asks.
 	fold bool
 }
 
+// index returns the index of a surface's rules.
+func (rs *ruleSet) index(surface string) *index {
+	if x, ok := rs.indexes[surface]; ok {
+		return x
+	}
+	if len(rs.wild) == 0 {
+		return noRules
+	}
+	return newIndex(rs.of(surface))
+}
+
+var noRules = &index{}
+
 // last returns the last rule of a surface that matches, nil if none does.
 func (rs *ruleSet) last(surface, home string, v values) *rule {
-	rules := rs.of(surface)
-	for i := len(rules) - 1; i >= 0; i-- {
-		if rules[i].matches(v, home) {
-			return rules[i]
-		}
+	x := rs.index(surface)
+	if at := x.last(v, home, nil); at >= 0 {
+		return x.rules[at]
 	}
 	return nil
 }
@@ -137,7 +161,11 @@ func (r *rule) matches(v values, home string) bool {
 	if strict && v.fold && r.folded.w.parts != nil && r.matchesFolded(v, home) {
 		return true
 	}
-	for _, s := range v.exact {
+	exact := v.exact
+	if r.joined {
+		exact = v.joined
+	}
+	for _, s := range exact {
 		if r.pattern.match(s, home, strict) {
 			return true
 		}
@@ -155,10 +183,10 @@ func (r *rule) matches(v values, home string) bool {
 
 // matchesFolded is matches with every letter in lower case.
 func (r *rule) matchesFolded(v values, home string) bool {
-	home = strings.ToLower(home)
+	home = foldText(home)
 	for _, list := range [][]string{v.exact, v.wide} {
 		for _, s := range list {
-			if r.folded.match(strings.ToLower(s), home, true) {
+			if r.folded.match(foldText(s), home, true) {
 				return true
 			}
 		}
@@ -169,7 +197,7 @@ func (r *rule) matchesFolded(v values, home string) bool {
 // entry asks the rules of one surface about one value, the fallback and the
 // built-in ask behind them.
 func (s *Snapshot) entry(surface, home, value string, v values) Entry {
-	return s.entryOf(s.rules.last(surface, home, v), surface, value)
+	return s.cleared(s.entryOf(s.rules.last(surface, home, v), surface, value), home, v)
 }
 
 // entryOf is what a rule says on a surface; without a rule, the fallback.
@@ -181,6 +209,7 @@ func (s *Snapshot) entryOf(r *rule, surface, value string) Entry {
 	if r != nil {
 		e.MatchedPattern, e.Origin, e.Action = r.pattern.text, r.origin, r.action
 		e.Reason, e.Guidance, e.HumanOnly = r.reason, r.guidance, r.humanOnly
+		e.Place = r.place
 	}
 	return s.adjust(e)
 }

@@ -35,15 +35,15 @@ func TestSurfacesRefuse(t *testing.T) {
 		{"a deny holds for another spelling of the tool", `{"*":"allow","bash":"deny"}`, on("BASH", m{"command": "ls"}), Deny, "bash", "*"},
 		{"a deny of edits holds for every tool that edits", `{"*":"allow","edit":"deny"}`, on("NotebookEdit", m{"notebook_path": "a"}), Deny, "edit", "*"},
 		{"a pattern of a tool without a value does not match", `{"frob":{"x *":"allow"}}`, on("frob", m{"x": "y"}), Ask, "frob", "*"},
-		{"a file tool without a path", `{"*":"allow"}`, on("read", nil), Ask, "read", "*"},
-		{"a file tool whose path is no text", `{"*":"allow"}`, on("read", m{"path": 7}), Ask, "read", "*"},
-		{"an input that is no object", `{"*":"allow"}`, Call{Tool: "bash", Input: []byte(`"ls"`), Cwd: "/repo"}, Ask, "bash", "*"},
+		{"a file tool whose path stands under another name", `{"*":"allow"}`, on("read", m{"target": ".env"}), Ask, "read", "*"},
+		{"a file tool whose path is no text, and another", `{"*":"allow"}`, on("read", m{"path": 7, "x": "a"}), Ask, "read", "*"},
+		{"an input that is no object", `{"*":"allow"}`, Call{Tool: "bash", Input: []byte(`"ls"`), Cwd: "/repo"}, Ask, "bash", "<unknown-input>"},
 		{"a path too deep in an input to be found", `{"*":"allow","path":{"*.env":"deny"}}`,
 			Call{Tool: "frob", Input: []byte(strings.Repeat(`{"a":`, 40) + `{"path":".env"}` + strings.Repeat("}", 40)), Cwd: "/repo"}, Ask, "frob", "<unknown-input>"},
 		{"an input that no reader follows", `{"*":"allow"}`,
 			Call{Tool: "frob", Input: []byte(strings.Repeat(`[`, 2000) + strings.Repeat("]", 2000)), Cwd: "/repo"}, Ask, "frob", "<unknown-input>"},
 		{"an input with a duplicate key", `{"*":"allow","read":{"*.env":"deny"}}`,
-			Call{Tool: "read", Input: []byte(`{"path":"a","path":".env"}`), Cwd: "/repo"}, Ask, "read", "*"},
+			Call{Tool: "read", Input: []byte(`{"path":"a","path":".env"}`), Cwd: "/repo"}, Ask, "read", "<unknown-input>"},
 	})
 }
 
@@ -121,17 +121,17 @@ func TestShellRefuses(t *testing.T) {
 	t.Parallel()
 	open := `{"bash":{"*":"allow","rm *":"deny"}}`
 	rows := []row{
-		{"a pipe is not one command", open, bash("ls | wc"), Ask, "bash", "<not-a-simple-command>"},
-		{"a redirection to a file", open, bash("echo x > f"), Ask, "bash", "<redirect>"},
+		{"a function", open, bash("f() { ls; }; f"), Ask, "bash", "<not-a-simple-command>"},
+		{"a redirection to a file", open, bash("echo x > f"), Ask, "write", "*"},
 		{"a variable in front", open, bash("PATH=. ls"), Ask, "bash", "<assignment>"},
 		{"a wrapper", open, bash("sudo ls"), Ask, "bash", "<wrapper:sudo>"},
 		{"an interpreter with its program", open, bash("python3 -c 'print(1)'"), Ask, "bash", "<interpreter:python3>"},
 		{"git with settings", open, bash("git -c alias.z='!x' z"), Ask, "bash", "<option:git -c>"},
 		{"no syntax", open, bash("ls ((("), Ask, "bash", "<unparseable>"},
-		{"no command", `{"bash":"allow"}`, bash("  "), Ask, "bash", ""},
+		{"no command, and something that may be one", `{"bash":"allow"}`, on("bash", m{"command": " ", "script": "rm x"}), Ask, "bash", "<unknown-argument>"},
 		{"too large", open, bash("ls " + strings.Repeat("x", 64<<10)), Ask, "bash", "<too-large>"},
 		{"too deep", open, bash(strings.Repeat("(", 201) + "ls" + strings.Repeat(")", 201)), Ask, "bash", "<too-deep>"},
-		{"another directory", `{"*":"allow"}`, on("bash", m{"command": "ls", "workdir": "/repo/x"}), Ask, "bash", "<other-directory>"},
+		{"another directory", `{"*":"allow"}`, on("bash", m{"command": "ls", "cwd": "/repo/x"}), Ask, "bash", "<other-directory>"},
 		{"a word that leads outside", `{"bash":"allow"}`, bash("cat /etc/passwd"), Ask, "external_directory", "*"},
 		{"an option's value that leads outside", `{"bash":"allow"}`, bash("tool --file=/etc/passwd"), Ask, "external_directory", "*"},
 		{"the parent", `{"bash":"allow"}`, bash("ls .."), Ask, "external_directory", "*"},
@@ -172,7 +172,8 @@ func TestMCP(t *testing.T) {
 		{"a joined name of two readings is not allowed", `{"mcp":{"*":"allow"}}`, on("mcp__a__b__c", nil), Ask, "mcp", "*"},
 		{"a joined name of two readings is denied by the second", `{"mcp":{"*":"allow","a__b/c":"deny"}}`, on("mcp__a__b__c", nil), Deny, "mcp", "a__b/c"},
 		{"a tool that is no text", `{"mcp":{"*":"allow"}}`, on("mcp", m{"tool": []any{"a/b"}}), Ask, "mcp", ""},
-		{"a tool without a server", `{"mcp":{"*":"allow"}}`, on("mcp", m{"tool": "x"}), Ask, "mcp", ""},
+		{"a tool without a server", `{"mcp":{"*/x":"deny","*":"ask","x":"allow"}}`, on("mcp", m{"tool": "x"}), Ask, "mcp", "*"},
+		{"a tool without a server, where every tool is allowed", `{"mcp":{"*":"allow"}}`, on("mcp", m{"tool": "x"}), Allow, "mcp", "*"},
 	})
 }
 
@@ -195,7 +196,7 @@ func TestYoloLiftsAsksOfRulesOnly(t *testing.T) {
 	s := mustCompile(t, `{"yoloMode":true,"permission":{"bash":{"*":"ask","rm *":"deny","dd *":{"action":"ask","humanOnly":true}}}}`)
 	for text, want := range map[string]Action{
 		"ls": Allow, "cat /etc/x": Allow, // asks of rules and of the default
-		"rm x": Deny, "dd x": Ask, "ls | wc": Ask, "sudo ls": Ask,
+		"rm x": Deny, "dd x": Ask, "ls | wc": Allow, "ls | sh": Ask, "sudo ls": Ask,
 	} {
 		if got := s.Rule(bash(text)); got.Action != want {
 			t.Errorf("%s: %s, want %s", text, got.Action, want)
@@ -311,22 +312,6 @@ func TestDenyBeyondTheBoundStillDenies(t *testing.T) {
 	}
 	if got := s.Rule(bash("cat" + b.String() + " .env")); got.Action != Deny {
 		t.Errorf("%s", got.Action)
-	}
-}
-
-func TestSuggestions(t *testing.T) {
-	t.Parallel()
-	s := mustCompile(t, permission(`{"*":"ask"}`))
-	for text, want := range map[string][]string{
-		"git push origin main": {"git push *"}, "ls -l": {"ls *"}, "pwd": {"pwd"}, "rm -rf x": {"rm -rf x"},
-		"ls | wc": nil, "sudo ls": nil, "echo '*'": nil,
-	} {
-		if got := s.Rule(bash(text)).Suggest; !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
-	}
-	if got := s.Rule(on("read", m{"path": "/etc/hosts"})).Suggest; !reflect.DeepEqual(got, []string{"/etc/hosts"}) {
-		t.Errorf("%q", got)
 	}
 }
 

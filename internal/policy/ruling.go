@@ -31,6 +31,9 @@ type Call struct {
 	Platform string
 	// Paths are the paths that the adapter resolved, in any order.
 	Paths []Path
+	// MCPServers are the names of the MCP servers that the agent has; by them a
+	// tool's name that joins server and tool is taken apart.
+	MCPServers []string
 }
 
 // Entry is what one surface said about one value of a call.
@@ -45,6 +48,8 @@ type Entry struct {
 	// Origin is who wrote the rule: the layer's name, or one of the Origin
 	// constants.
 	Origin string
+	// Place is where the rule stands that spoke; nowhere for what no rule said.
+	Place  Position
 	Action Action
 	// Reason and Guidance are the rule's own words for the agent and for the
 	// approver.
@@ -85,6 +90,8 @@ type Ruling struct {
 	// Suggest are the patterns that an approver may be offered for a grant on
 	// the first open entry; empty where none would be safe.
 	Suggest []string
+	// Cleared are the entries that grants made an allow of; see RuleWith.
+	Cleared []Entry
 }
 
 // Open returns the entries that the rules left to somebody else: those that
@@ -130,6 +137,9 @@ func (r *Ruling) settle() {
 		// What allowed a call is the rule of its tool; the crosscutting
 		// surfaces only let it pass.
 		i = len(r.Entries) - 1
+		if at := slices.IndexFunc(r.Entries, func(e Entry) bool { return surfaceRank(e.Surface) == 2 && e.Origin != OriginBuiltin }); at >= 0 {
+			i = at
+		}
 	}
 	r.Decisive = r.Entries[i]
 }

@@ -27,6 +27,10 @@ type schemaDocument struct {
 	Limits          *schemaLimits     `json:"limits,omitempty" jsonschema_description:"Bounds of one agent."`
 	DebugLog        bool              `json:"debugLog,omitempty" jsonschema_description:"Keep the debug records of links."`
 
+	PathArguments    map[string]schemaPathArguments `json:"pathArguments,omitempty" jsonschema_description:"For tools that nothing is known of: which of their arguments hold paths. Fleet layer only."`
+	ShellTools       map[string]schemaShellTool     `json:"shellTools,omitempty" jsonschema_description:"Tools that run commands, ruled on as bash: which argument holds the command. Fleet layer only."`
+	TrustedReadPaths []schemaPattern                `json:"trustedReadPaths,omitempty" jsonschema:"uniqueItems=true" jsonschema_description:"What may be read outside of the project whatever external_directory says; path rules still hold. A path without a wildcard stands for all that is in it. Fleet layer only."`
+
 	TrustedProjects   []schemaTrusted            `json:"trustedProjects,omitempty" jsonschema_description:"Projects whose layers may loosen, and for which agents. Fleet layer only."`
 	TrustedAgentNames map[string][]schemaPattern `json:"trustedAgentNames,omitempty" jsonschema_description:"For each name of an agent layer that may loosen, the agents that may wear it, as patterns of credential names. Fleet layer only."`
 }
@@ -35,6 +39,28 @@ type schemaTrusted struct {
 	ID     string          `json:"id" jsonschema:"minLength=1"`
 	Root   string          `json:"root" jsonschema:"minLength=1" jsonschema_description:"The absolute path in which the project lies."`
 	Agents []schemaPattern `json:"agents" jsonschema:"minItems=1,uniqueItems=true" jsonschema_description:"Patterns of credential names."`
+}
+
+type schemaPathArguments struct{}
+
+// JSONSchema describes what stands behind a tool in pathArguments.
+func (schemaPathArguments) JSONSchema() *jsonschema.Schema {
+	one := uint64(1)
+	name := &jsonschema.Schema{Type: "string", MinLength: &one}
+	directed := jsonschema.NewProperties()
+	directed.Set("argument", name)
+	directed.Set("direction", &jsonschema.Schema{Type: "string", Enum: []any{"read", "write", "both"}})
+	argument := &jsonschema.Schema{OneOf: []*jsonschema.Schema{name, {
+		Type: "object", Properties: directed, Required: []string{"argument"}, AdditionalProperties: jsonschema.FalseSchema,
+	}}}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{argument, {Type: "array", Items: argument}}}
+}
+
+type schemaShellTool struct {
+	Command  string `json:"command,omitempty" jsonschema:"minLength=1" jsonschema_description:"The argument that holds the command."`
+	Workdir  string `json:"workdir,omitempty" jsonschema:"minLength=1" jsonschema_description:"The argument that holds the directory in which it runs."`
+	Command2 string `json:"commandArgument,omitempty" jsonschema:"minLength=1" jsonschema_description:"The same as command."`
+	Workdir2 string `json:"workdirArgument,omitempty" jsonschema:"minLength=1" jsonschema_description:"The same as workdir."`
 }
 
 type schemaDelegation struct {

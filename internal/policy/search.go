@@ -12,6 +12,8 @@ import (
 type search struct {
 	// dirs are where it looks, globs what it looks at; without any, at all.
 	dirs, globs []string
+	// input: none are named, so that it reads what it is fed, if anything.
+	input bool
 }
 
 // searchers says which short and long options of the searching programs take
@@ -49,7 +51,38 @@ func searchOf(words []string) (s search, ok bool) {
 	default:
 		return s, false
 	}
+	if namesOnly(args, searchers[name].short) {
+		return s, false
+	}
 	return searching(name, args), true
+}
+
+// namesOnly says whether an option makes a search show the names of files, and
+// nothing of what is in them. valued are the short options that take the rest
+// of their word.
+func namesOnly(args []string, valued string) bool {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "--":
+			return false
+		case a == "--files-with-matches" || a == "--files-without-match":
+			return true
+		case len(a) < 2 || a[0] != '-' || a[1] == '-':
+			continue
+		}
+		own := a[1:]
+		if at := strings.IndexAny(own, valued); at >= 0 {
+			if at == len(own)-1 {
+				i++ // its value is the next word
+			}
+			own = own[:at]
+		}
+		if strings.Contains(own, "l") {
+			return true
+		}
+	}
+	return false
 }
 
 // recursive says whether grep's options make it look into directories.
@@ -122,7 +155,7 @@ func searching(name string, args []string) search {
 		operands = operands[1:]
 	}
 	if s.dirs = operands; len(operands) == 0 {
-		s.dirs = []string{"."}
+		s.dirs, s.input = []string{"."}, name == "rg" || name == "ag"
 	}
 	return s
 }
@@ -190,9 +223,9 @@ func pathspec(spec string) string {
 
 // searched adds an entry where a command could show files that path rules deny
 // or ask about, though none of its words names them.
-func (e *evaluation) searched(words []string, unit int) {
-	s, ok := searchOf(words)
-	if !ok {
+func (e *evaluation) searched(at *place, u *shell.Unit, unit int) {
+	s, ok := searchOf(u.Words)
+	if !ok || s.input && u.Fed {
 		return
 	}
 	if !slices.ContainsFunc(s.globs, func(g string) bool { return !strings.HasPrefix(g, "!") }) {
@@ -207,7 +240,7 @@ func (e *evaluation) searched(words []string, unit int) {
 		}
 		for _, g := range s.globs {
 			if !strings.HasPrefix(g, "!") {
-				e.selects(dir, g, reads, unit)
+				e.selects(at, dir, g, reads, unit)
 			}
 		}
 	}

@@ -125,53 +125,57 @@ func (s *Set) For(who Who) *Snapshot {
 	return out
 }
 
-// composeFor puts a selection of layers together. What is not trusted stands
-// beside the rest, each alone, so that it can loosen neither that nor another.
+// composeFor puts a selection of layers together.
 func composeFor(fleet *Document, sel selection) *Snapshot {
-	trusted, all := []*Document{fleet}, []*Document{fleet}
-	var alone []*Document
+	docs, trusted := []*Document{fleet}, []*Document{fleet}
 	add := func(d *Document, trust bool) {
-		switch {
-		case d == nil:
+		if d == nil {
 			return
-		case trust:
-			trusted = append(trusted, d)
-		default:
-			alone = append(alone, d)
 		}
-		all = append(all, d)
+		docs = append(docs, d)
+		if trust {
+			trusted = append(trusted, d)
+		}
 	}
 	add(sel.file, sel.trustsProject)
 	add(sel.project, sel.trustsProject)
 	add(sel.agent, sel.trustsName)
 	add(sel.both, sel.trustsProject && sel.trustsName)
-	return lay(trusted, alone, all)
+	return lay(docs, trusted)
 }
 
 // Layered returns the policy that documents of different layers make, in the
 // order of layers. With trust they may loosen what stands below them; without,
 // all but the fleet's only tighten.
 func Layered(trust bool, docs ...*Document) *Snapshot {
-	trusted, alone := []*Document{emptyDocument}, []*Document(nil)
-	if len(docs) > 0 && docs[0].layer.IsFleet() {
-		trusted, docs = docs[:1:1], docs[1:]
+	if len(docs) == 0 || !docs[0].layer.IsFleet() {
+		docs = append([]*Document{emptyDocument}, docs...)
 	}
-	all := append(slices.Clone(trusted), docs...)
 	if trust {
-		trusted = all
-	} else {
-		alone = docs
+		return lay(docs, docs)
 	}
-	return lay(trusted, alone, all)
+	return lay(docs, docs[:1])
 }
 
-// lay composes what is trusted, and beside it the same with each of the others.
-func lay(trusted, alone, all []*Document) *Snapshot {
+// lay composes what is trusted. What is not stands beside it, each alone, so
+// that it can loosen neither that nor another. Trust in a project is trust in
+// whoever writes its files: it answers what the others ask, and lifts none of
+// their denies.
+func lay(docs, trusted []*Document) *Snapshot {
 	out := compose(trusted)
-	for _, d := range alone {
+	for _, d := range docs {
+		if slices.Contains(trusted, d) {
+			continue
+		}
 		others := func(o *Document) bool { return o != d && !slices.Contains(trusted, o) }
-		out.tighter = append(out.tighter, compose(slices.DeleteFunc(slices.Clone(all), others)))
+		out.tighter = append(out.tighter, compose(slices.DeleteFunc(slices.Clone(docs), others)))
 		out.secrets = slices.Concat(out.secrets, d.settings.secrets)
+	}
+	ofProject := func(d *Document) bool { return d.layer.project != "" }
+	if slices.ContainsFunc(trusted, ofProject) {
+		below := compose(slices.DeleteFunc(slices.Clone(trusted), ofProject))
+		below.deniesOnly = true
+		out.tighter = append(out.tighter, below)
 	}
 	return out
 }

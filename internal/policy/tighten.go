@@ -7,7 +7,9 @@ import "slices"
 func (s *Snapshot) Rule(c Call) Ruling {
 	out := s.ruleAlone(c)
 	for _, t := range s.tighter {
-		out.tighten(t.ruleAlone(c))
+		if r := t.ruleAlone(c); !t.deniesOnly || r.Action <= Deny {
+			out.tighten(r)
+		}
 	}
 	return out
 }

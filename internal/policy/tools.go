@@ -17,51 +17,6 @@ const (
 	both = reads | writes
 )
 
-// fileTool says where a tool keeps its paths.
-type fileTool struct {
-	// paths are the arguments that hold its path, in any of their spellings.
-	paths []string
-	dir   direction
-	// globs are arguments that select files by a pattern of the tool's own.
-	globs []string
-	// selects: the globs choose files to be shown or named.
-	selects bool
-	// here: without a path the tool works on the current directory.
-	here bool
-}
-
-var pathArgument = []string{"path", "file_path", "filePath", "absolute_path", "notebook_path"}
-
-// fileTools are the tools known to take a path, by their name in rules. An
-// edit shows what it edits, so it reads too.
-var fileTools = map[string]fileTool{
-	"read":  {paths: pathArgument, dir: reads},
-	"write": {paths: pathArgument, dir: writes},
-	"edit":  {paths: pathArgument, dir: both},
-	"ls":    {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true},
-	"grep":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"glob", "include"}, selects: true},
-	"glob":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}, selects: true},
-	"find":  {paths: append([]string{"dir_path", "directory"}, pathArgument...), dir: reads, here: true, globs: []string{"pattern"}, selects: true},
-}
-
-// toolAliases are other names of known tools.
-var toolAliases = map[string]string{
-	"multiedit": "edit", "notebookedit": "edit", "notebookread": "read", "list": "ls",
-}
-
-// canonicalTool is the name under which rules speak of a tool. Known tools are
-// recognised in any letter case: a deny on "bash" must hold for "Bash".
-func canonicalTool(name string) string {
-	lower := strings.ToLower(name)
-	if alias, ok := toolAliases[lower]; ok {
-		return alias
-	}
-	if _, ok := fileTools[lower]; ok || lower == surfaceBash || lower == surfaceMCP || lower == surfaceSkill {
-		return lower
-	}
-	return name
-}
-
 // pathKeys are the names under which any other tool is taken to name a file.
 var pathKeys = map[string]bool{
 	"path": true, "paths": true, "file": true, "files": true, "filename": true, "filepath": true, "file_path": true,
@@ -78,7 +33,8 @@ const (
 // arguments decodes a tool's input. No input and null are no arguments; ok is
 // false for everything that is no object, and then nothing is known of it.
 func arguments(input jsontext.Value) (args map[string]any, ok bool) {
-	if len(input) == 0 {
+	switch string(input) {
+	case "", "null", "{}", "[]":
 		return nil, true
 	}
 	if tooNestedInput(input) {
@@ -148,8 +104,16 @@ func textsUnder(v any, kept bool, keep func(string) bool, depth int, out *[]stri
 			all = textsUnder(e, kept, keep, depth+1, out) && all
 		}
 	case map[string]any:
-		for _, k := range sortedKeys(v) {
-			all = textsUnder(v[k], kept || keep(k), keep, depth+1, out) && all
+		switch len(v) {
+		case 0:
+		case 1:
+			for k, e := range v {
+				all = textsUnder(e, kept || keep(k), keep, depth+1, out)
+			}
+		default:
+			for _, k := range sortedKeys(v) {
+				all = textsUnder(v[k], kept || keep(k), keep, depth+1, out) && all
+			}
 		}
 	}
 	return all
@@ -188,4 +152,13 @@ func fromURL(s string) []string {
 		out = append(out, decoded)
 	}
 	return out
+}
+
+// plainText is an input that is one text and no object.
+func plainText(input jsontext.Value) (string, bool) {
+	if input.Kind() != '"' {
+		return "", false
+	}
+	var s string
+	return s, json.Unmarshal(input, &s) == nil
 }

@@ -93,7 +93,7 @@ var carriers = map[string]carrier{
 
 // reached are programs that only carry behind some of their subcommands.
 var reached = map[string][]string{
-	"docker": {"run", "exec", "compose"}, "podman": {"run", "exec"}, "nerdctl": {"run", "exec"}, "docker-compose": {"run", "exec"},
+	"docker": {"run", "exec"}, "podman": {"run", "exec"}, "nerdctl": {"run", "exec"}, "docker-compose": {"run", "exec"},
 	"kubectl": {"exec", "run", "debug"}, "oc": {"exec", "run", "debug", "rsh"},
 	"npm": {"exec", "x", "explore"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx"}, "bun": {"x"},
 	"uv": {"run", "tool"}, "poetry": {"run"}, "pipenv": {"run", "shell"}, "pdm": {"run"}, "hatch": {"run"}, "rye": {"run"}, "bundle": {"exec"},
@@ -160,6 +160,8 @@ func carried(words []string) load {
 		l.payloads = append(flagged(words[1:], "c"), spelled(words[1:])...)
 	case name == "find" || name == "fd" || name == "fdfind":
 		l.commands = executed(words[1:])
+	case name == "command" && !wraps(name, words[1:]):
+		// "command -v rm" only says where rm is.
 	case name == "trap":
 		l.payloads = words[1:2]
 	case name == "su" || name == "script" || name == "runuser" || name == "npx":

@@ -7,6 +7,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -51,15 +52,17 @@ const (
 type Command struct {
 	// Text is the text as it was given.
 	Text string
-	// Simple is the proof: the text is one command whose words are literal,
-	// without assignments, without redirections of any effect, and its program
-	// is none that is known to run other commands from its arguments.
+	// Simple is the proof: the structure of the text is one that is understood,
+	// and all of its commands are proven to do nothing but what their words and
+	// redirections say.
 	Simple bool
 	// Why names what is missing for Simple; "" if nothing is. For a program it
 	// is "wrapper:sudo", "interpreter:python3", "option:git -c" or
 	// "runs-other:sed": no option of it that runs others is known to be used, and
 	// none is known not to be.
 	Why string
+	// Structure is Why without regard to the proof of single commands.
+	Structure string
 	// Opaque: the text was not parsed. Units then come from a rough cut at
 	// everything that might separate commands, and prove nothing.
 	Opaque bool
@@ -79,9 +82,12 @@ type Unit struct {
 	// Words are the words with quotes and escapes removed and braces expanded.
 	// What cannot be known, as $x or $(y), stands as written.
 	Words []string
+	// Shape is Text with Hole for all that the shell computes: what an allow has
+	// to match. Without holes it is Text.
+	Shape string
 	// Kinds says what is known of each word; a word without one is Unknown.
 	Kinds []Kind
-	// Prose are the indexes of words that are no paths by the grammar of the
+	// Prose are the indexes, in order, of words that are no paths by the grammar of the
 	// program: the pattern of grep, a script of sed, the message of a commit.
 	Prose []int
 	// Literal says that every word stands for itself.
@@ -96,6 +102,9 @@ type Unit struct {
 	// Dir is the directory in which the command runs, as the literal "cd"s in
 	// front of it say: absolute or relative to the call's; "" for the call's own.
 	Dir string
+	// Elsewhere are further directories in which it may run, where a "cd" in
+	// front may have failed or not been reached.
+	Elsewhere []string
 	// Lost says that nobody can tell in which directory the command runs.
 	Lost bool
 	// Assigns are the assignments in front, as "NAME=value".
@@ -105,6 +114,13 @@ type Unit struct {
 	// Via says what carries the unit: "" for a command of the text itself,
 	// else the wrapper or shell that would run it.
 	Via string
+	// Fed: its input is what another command or the text itself says.
+	Fed bool
+	// Decides: the unit is carried by a Modifier, and stands for it.
+	Decides bool
+	// Idle: no program runs, as for an assignment or a test. Beside other
+	// commands it needs no rule of its own.
+	Idle bool
 }
 
 // Program is the first word; "" if the unit has none.
@@ -172,6 +188,12 @@ func (u Unit) Kind(i int) Kind {
 		return u.Kinds[i]
 	}
 	return Unknown
+}
+
+// IsProse says whether word i is no path.
+func (u Unit) IsProse(i int) bool {
+	_, found := slices.BinarySearch(u.Prose, i)
+	return found
 }
 
 // Redirect is one redirection to or from a file; duplicated descriptors and

@@ -122,6 +122,10 @@ var doors = map[string]doorway{
 	"psql":    {short: "oL", valued: "cdfhpFPRTUv", long: []string{"output", "log-file"}, texts: []string{`\`, "program"}},
 	"mysql":   {long: []string{"pager", "tee", "init-command"}, texts: []string{`\`, "system", "source", "pager", "tee", "outfile", "dumpfile"}},
 	"cmake":   {words: []string{"-E"}},
+	"jobs":    {short: "x"},
+	"sdiff":   {long: []string{"diff-program"}},
+	"diff3":   {long: []string{"diff-program"}},
+	"cloc":    {long: []string{"vcs", "extract-with", "config"}},
 	"mapfile": {short: "C", valued: "dnOsuc"}, "readarray": {short: "C", valued: "dnOsuc"},
 	"hash": {short: "p"}, "enable": {short: "f"}, "printf": {short: "v"}, "alias": {words: []string{"-", "="}, texts: []string{"="}},
 }

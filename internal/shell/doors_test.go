@@ -25,7 +25,8 @@ func TestProgramsThatRunOthersAreNotSimple(t *testing.T) {
 		WhyInterpreter: {
 			"python3 -Ic x", "python3 -m timeit x", "python3 -mpdb x.py", "python3 /dev/stdin", "php -r x", "php --run x", "node --eval=x", "node -pe x",
 			"node --import 'data:text/javascript,x' y.js", "perl -le x", "perl '-Mstrict;x' y", "ruby -e x", "PYTHON3 -c x", "fish --command=x", "fish -C x",
-			"bash --norc -c x", "bash -oc errexit x", "gawk -o/x '{print}' f", "awk -i inplace x f", "awk '@load \"filefuncs\"'", "gawk 'BEGIN{f=\"sys\" \"tem\";@f(\"x\")}'", "julia -e x", "ed f", "ex -sc '!x' -cq",
+			"bash --norc -c x", "bash -oc errexit x", "gawk -o/x '{print}' f", "awk -i inplace x f", "awk '@load \"filefuncs\"'", "awk '{print > \"x\"}'", "awk '{print $1 > $2}'", "awk '{ if ($1) print \"a\" >> f }'", "awk '{print | \"sh\"}'",
+			"awk '{\"x\" | getline}'", "awk '/\"/ {print \"a\" > \"b\"}'", "awk 'BEGIN{printf \"%s\", 1 > \"f\"}'", "gawk 'BEGIN{f=\"sys\" \"tem\";@f(\"x\")}'", "julia -e x", "ed f", "ex -sc '!x' -cq",
 			"vim -S x", "vim -es f", "tsx -e x", "deno --quiet eval x",
 		},
 		WhyRuns: {
@@ -39,7 +40,7 @@ func TestProgramsThatRunOthersAreNotSimple(t *testing.T) {
 		WhyWrapper: {
 			"prlimit rm x", "numactl rm x", "x86_64 rm x", "i386 rm x", "valgrind rm x", "perf stat rm x", "unbuffer rm x", "ssh-agent rm x",
 			"tmux new -d 'rm x'", "pnpm exec rm x", "pnpm --filter test exec rm x", "yarn exec rm x", "npm x -c rm", "uv run rm x", "uvx rm", "poetry run rm x",
-			"bundle exec rm x", "nix develop -c rm x", "noglob rm x", "mise exec -- rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "gtimeout 5 rm x", "SUDO rm x",
+			"bundle exec rm x", "nix develop -c rm x", "noglob rm x", "mise exec -- rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "gtimeout --odd 5 rm x", "SUDO rm x",
 		},
 	} {
 		for _, text := range texts {
@@ -67,7 +68,7 @@ func TestEverydayCommandsAreSimple(t *testing.T) {
 		"go build -ldflags '-s -w -X main.v=1' ./...", "go env GOPATH", "python3 x.py -c a", "python3 -mpytest", "python3 -u -W ignore x.py", "python3 --version",
 		"python3 -m venv .venv", "node x.js -e", "node --max-old-space-size=4096 x.js", "node --import tsx x.ts", "node --test --test-reporter spec",
 		"php -l x.php", "ruby -Ilib test.rb", "perl -c x.pl", "Rscript x.R", "bun install", "deno test", "bash -x script.sh", "bash --version", "echo 'a[$(x)]'",
-		"printf '[%s] $5\\n' x", "test -f x", "awk -F'|' '{print $2}' f", "awk -F '|' '{print $2}' f", "awk -F: '$3 == x || $4 {print}' f", "curl -sSL -o x https://example.com/a", "curl -fsSL -H 'A: b' https://x.y/z",
+		"printf '[%s] $5\\n' x", "test -f x", "awk -F'|' '{print $2}' f", "awk -F '|' '{print $2}' f", "awk 'NR > 1 {s += $3} END {print s}' f", "awk '$1 > 2 {print \"a|b > c\"}' f", "awk -F: '$3 == x || $4 {print}' f", "curl -sSL -o x https://example.com/a", "curl -fsSL -H 'A: b' https://x.y/z",
 		"wget -nv -O x https://e.com", "less +G f", "man ls", "vim f", "sqlite3 -readonly a.db 'select 1'", "sqlite3 a.db .tables", "psql -c 'select 1' db",
 		"zip -r a.zip src", "split -l 100 f", "gcc -O2 -Wall -o x x.c", "install -m 755 a b", "cmake -S . -B build", "perf report", "arch", "xargs --version",
 		"uv sync", "poetry install", "bundle install", "nix build", "docker ps", "kubectl get pods", "tsx src/x.ts --watch", "julia --project=. x.jl",

@@ -44,6 +44,8 @@ func scriptWhy(name string, args []string) string {
 		runs = sqliteRuns(args)
 	case "uniq":
 		runs = uniqWrites(args)
+	case "crontab":
+		runs = len(args) != 1 || args[0] != "-l"
 	}
 	if runs {
 		return WhyRuns + ":" + name
@@ -55,17 +57,28 @@ func scriptWhy(name string, args []string) string {
 // without what shells and systems put around it, in lower case, as some file
 // systems find it.
 func programName(word string) string {
-	name := strings.ToLower(word)
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.TrimPrefix(name, "=") // zsh: the path of a command
-	for _, ending := range []string{".exe", ".cmd", ".bat"} {
-		name = strings.TrimSuffix(name, ending)
+	from, plain := 0, true
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '/' || c == '\\':
+			from = i + 1
+		case c >= 'a' && c <= 'z':
+		default:
+			plain = false // a letter in upper case, an ending, a sign
+		}
 	}
-	switch rest, ok := strings.CutPrefix(name, "g"); {
-	case ok && slices.Contains(gnuNames, rest):
+	name := word[from:]
+	if !plain {
+		name = strings.TrimPrefix(strings.ToLower(name), "=") // zsh: the path of a command
+		for _, ending := range []string{".exe", ".cmd", ".bat"} {
+			name = strings.TrimSuffix(name, ending)
+		}
+		if strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") {
+			return "ld.so"
+		}
+	}
+	if rest, ok := strings.CutPrefix(name, "g"); ok && slices.Contains(gnuNames, rest) {
 		return rest
-	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld-musl"):
-		return "ld.so"
 	}
 	return name
 }

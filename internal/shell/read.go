@@ -11,35 +11,42 @@ import (
 
 // Read reads text. It never fails and never panics: what cannot be read is
 // Opaque. Safe for concurrent use.
-func Read(text string) Command { return read(text, 0) }
+func Read(text string) Command { return read(text, 0, start) }
 
 // read reads text, and where it holds a backslash before a line's end, also as
 // a shell does that joins the lines, and as one that does not because the
 // backslash ends a comment. This parser does neither in every place: `# \⏎rm x`
 // is two lines to a shell, and `"$\⏎(rm x)"` is a substitution. Such a text is
-// simple only if joining changes nothing and it can hold no comment; each
-// reading can deny.
-func read(text string, depth int) Command {
-	c := readOnce(text, depth)
+// proven only if joining changes nothing and it holds no comment; each reading
+// can deny.
+func read(text string, depth int, from state) Command {
+	c, comment := readOnce(text, depth, from)
+	if c.Simple && strings.HasSuffix(text, `\`) { // shells drop it, or do not
+		c.Simple, c.Why, c.Structure = false, WhyContinuation, WhyContinuation
+	}
 	if !strings.Contains(text, continuation) {
 		return c
 	}
-	joined := readOnce(strings.ReplaceAll(text, continuation, ""), depth)
-	comment := strings.Contains(text, "#")
-	if c.Simple && (comment || !joined.Simple || !sameWords(c, joined)) {
-		c.Simple, c.Why = false, WhyContinuation
+	joined, comment2 := readOnce(strings.ReplaceAll(text, continuation, ""), depth, from)
+	comment = (comment || comment2) && strings.Contains(text, "#")
+	if c.Simple && (comment || !joined.Simple || !sameCommands(c, joined)) {
+		c.Simple, c.Why, c.Structure = false, WhyContinuation, WhyContinuation
 	}
 	if !c.Simple {
 		c.also(joined)
-	}
-	if comment {
-		c.also(readOnce(strings.ReplaceAll(text, continuation, "\n"), depth))
+		if strings.Contains(text, "#") {
+			other, _ := readOnce(strings.ReplaceAll(text, continuation, "\n"), depth, from)
+			c.also(other)
+		}
 	}
 	return c
 }
 
-func sameWords(a, b Command) bool {
-	return slices.EqualFunc(a.Units, b.Units, func(a, b Unit) bool { return slices.Equal(a.Words, b.Words) })
+// sameCommands says whether two readings found the same.
+func sameCommands(a, b Command) bool {
+	return slices.EqualFunc(a.Units, b.Units, func(a, b Unit) bool {
+		return slices.Equal(a.Words, b.Words) && slices.Equal(a.Kinds, b.Kinds) && a.Shape == b.Shape && slices.Equal(a.Redirects, b.Redirects) && slices.Equal(a.Assigns, b.Assigns) && a.Dir == b.Dir
+	})
 }
 
 // also adds what another reading of the same text found.
@@ -50,29 +57,55 @@ func (c *Command) also(other Command) {
 
 const continuation = "\\\n"
 
-func readOnce(text string, depth int) (c Command) {
+// readOnce reads text as this parser does. comment says whether it holds one.
+func readOnce(text string, depth int, from state) (c Command, comment bool) {
 	if why := unfit(text); why != "" {
-		return opaque(text, why)
+		return opaque(text, why), true
 	}
 	// A parser that fails on hostile text must cost its author an ask, not
 	// everybody the gate.
 	defer func() {
 		if recover() != nil {
-			c = opaque(text, WhyUnparseable)
+			c, comment = opaque(text, WhyUnparseable), true
 		}
 	}()
 	file, err := parse(text)
 	if err != nil {
-		return opaque(text, WhyUnparseable)
+		return opaque(text, WhyUnparseable), true
 	}
-	w := walker{text: text, depth: depth, claimed: map[*syntax.Word]bool{}}
-	if !w.file(file) {
-		return opaque(text, WhyTooDeep)
+	w := walker{text: text, depth: depth}
+	if !w.file(file, from) {
+		return opaque(text, WhyTooDeep), true
 	}
-	c = Command{Text: text, Units: w.units, Loose: w.loose}
-	c.Why = w.why(file)
+	w.finish()
+	c = Command{Text: text, Units: w.units, Loose: w.loose, Structure: w.why}
+	if c.Why = w.why; c.Why == "" {
+		c.Why = unproven(c.Units)
+	}
 	c.Simple = c.Why == ""
-	return c
+	return c, strings.Contains(text, "#") && strings.Contains(text, continuation) && comments(file)
+}
+
+// unproven is what is missing for the proof of the first unit that is not
+// proven and that no other unit stands for.
+func unproven(units []Unit) string {
+	for _, u := range units {
+		if u.Why != "" && (u.Via == "" || u.Decides) {
+			return u.Why
+		}
+	}
+	return ""
+}
+
+// comments says whether a tree holds a comment.
+func comments(file *syntax.File) (found bool) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if _, ok := n.(*syntax.Comment); ok {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // unfit names what keeps text from being parsed at all, "" if nothing does. It
@@ -129,7 +162,7 @@ func opens(word string) bool {
 	return false
 }
 
-var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)) }}
 
 // parse parses text. A parser that panicked is not put back.
 func parse(text string) (*syntax.File, error) {
@@ -143,7 +176,7 @@ func parse(text string) (*syntax.File, error) {
 // rough on purpose: bash runs the good lines in front of a broken one, so a
 // deny must find them.
 func opaque(text, why string) Command {
-	c := Command{Text: text, Why: why, Opaque: true}
+	c := Command{Text: text, Why: why, Structure: why, Opaque: true}
 	pieces := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&\n\r(){}`\x00", r) })
 	for i, piece := range pieces {
 		if i == maxUnits {

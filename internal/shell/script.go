@@ -25,9 +25,51 @@ func awkRuns(args []string) bool {
 // awkReaches says whether a program can reach further than its input and
 // output. Indirect calls ("@f") reach system by a name that it puts together.
 func awkReaches(program string) bool {
-	program = strings.ReplaceAll(program, "||", "")
-	return strings.Contains(program, "system") || strings.ContainsAny(program, "|>@") || strings.Contains(program, "getline") ||
-		strings.Contains(program, "ARGV")
+	if strings.Contains(program, "system") || strings.Contains(program, "getline") || strings.Contains(program, "ARGV") {
+		return true
+	}
+	program = strings.ReplaceAll(awkWithoutStrings(program), "||", "")
+	if strings.ContainsAny(program, "|@") {
+		return true
+	}
+	// A ">" compares, unless it stands behind a print.
+	printing := false
+	for i := 0; i < len(program); i++ {
+		switch c := program[i]; {
+		case c == ';' || c == '{' || c == '}' || c == '\n':
+			printing = false
+		case strings.HasPrefix(program[i:], "print"):
+			printing = true
+		case c == '>' && printing:
+			return true
+		}
+	}
+	return false
+}
+
+// awkWithoutStrings drops the strings of a program. Where it also holds what may
+// be an expression, whose quotes are none, or an odd number of quotes, it is
+// left as it is.
+func awkWithoutStrings(program string) string {
+	if strings.Contains(program, "/") {
+		return program
+	}
+	var b strings.Builder
+	for i := 0; i < len(program); i++ {
+		if program[i] != '"' {
+			b.WriteByte(program[i])
+			continue
+		}
+		for i++; i < len(program) && program[i] != '"'; i++ {
+			if program[i] == '\\' {
+				i++
+			}
+		}
+		if i >= len(program) {
+			return program
+		}
+	}
+	return b.String()
 }
 
 var awkOptions = []string{"--", "--version", "--help", "--posix", "--traditional", "--re-interval", "--csv", "--bignum"}

@@ -1,285 +1,275 @@
 package shell
 
 import (
-	"slices"
-	"strings"
-
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// walker takes the commands out of one tree.
+// walker takes the commands out of one tree, in the order in which a shell
+// would come upon them.
 type walker struct {
 	text  string
 	depth int // of payloads
 	units []Unit
 	loose []string
-	// claimed are the words that belong to a unit.
-	claimed map[*syntax.Word]bool
+	// why is what keeps the structure of the text from being proven.
+	why string
+	// forced is what keeps every command of the place that is walked from being
+	// proven: the body of a function runs who knows when.
+	forced string
+	seen   map[syntax.Node]bool
+	// numbers are the variables that the text assigns, and whether only numbers;
+	// counted are those that its arithmetic takes for numbers.
+	numbers map[string]bool
+	counted []string
+	// values are the variables whose value is known; bound and again count what
+	// was spent on them.
+	values       map[string]string
+	bound, again int
+	// backquotes is how many of them are open around the place.
+	backquotes int
+	// written are the names of the files that the text writes.
+	written map[string]bool
+}
+
+// setting is what a command has from the place where it stands.
+type setting struct {
+	// fed: its input may be what another command or the text itself says.
+	fed bool
+	// inside: it stands in a substitution.
+	inside bool
+	// sure: whatever follows comes behind it.
+	sure   bool
+	forced string
+	// via is the modifier in front.
+	via string
+}
+
+// writes notes the name of a file that the text writes.
+func (w *walker) writes(names ...string) {
+	if w.written == nil {
+		w.written = map[string]bool{}
+	}
+	for _, n := range names {
+		w.written[n] = true
+	}
+}
+
+func (w *walker) fail(why string) {
+	if w.why == "" {
+		w.why = why
+	}
 }
 
 // file walks the tree; false if it nests deeper than MaxNesting.
-func (w *walker) file(file *syntax.File) bool {
-	var open []bool // for each node above: does it count as a level
-	level, fits := 0, true
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if n == nil {
-			if open[len(open)-1] {
-				level--
-			}
-			open = open[:len(open)-1]
+func (w *walker) file(file *syntax.File, from state) bool {
+	if levels(w.text) > MaxNesting-4 && !fits(file) {
+		return false
+	}
+	w.list(file.Stmts, from, setting{sure: true})
+	return true
+}
+
+// list walks statements one after the other.
+func (w *walker) list(stmts []*syntax.Stmt, at state, c setting) (ok, fail state) {
+	ok, fail = at, at
+	for _, s := range stmts {
+		if next := ok.or(fail); next.reached() {
+			at = next
+		}
+		ok, fail = w.stmt(s, at, c)
+	}
+	return ok, fail
+}
+
+// stmt walks one statement and says where the shell stands when it succeeded
+// and when it failed.
+func (w *walker) stmt(s *syntax.Stmt, at state, c setting) (ok, fail state) {
+	if s.Coprocess || s.Disown {
+		w.fail(WhyNotSimple)
+	}
+	c.sure = c.sure && !s.Background
+	switch cmd := s.Cmd.(type) {
+	case nil:
+		w.redirectOnly(s, at, c)
+		ok, fail = at, at
+	case *syntax.CallExpr:
+		ok, fail = w.call(s, cmd, at, c)
+	case *syntax.DeclClause:
+		w.declaration(s, cmd, at, c)
+		ok, fail = at, at
+	default:
+		if len(s.Redirs) > 0 {
+			c.fed = w.compoundRedirects(s, at, c) || c.fed
+		}
+		ok, fail = w.compound(s, at, c)
+	}
+	if s.Negated {
+		ok, fail = fail, ok
+	}
+	if s.Background {
+		ok, fail = at, at
+	}
+	return ok, fail
+}
+
+// compound walks a command that is made of others.
+func (w *walker) compound(s *syntax.Stmt, at state, c setting) (ok, fail state) {
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		return w.binary(cmd, at, c)
+	case *syntax.Block:
+		return w.list(cmd.Stmts, at, c)
+	}
+	c.sure = false
+	switch cmd := s.Cmd.(type) {
+	case *syntax.Subshell:
+		w.subshell(cmd, at, c)
+	case *syntax.IfClause:
+		return w.ifClause(cmd, at, c)
+	case *syntax.WhileClause:
+		return w.loop(func(at state) state {
+			ok, fail := w.list(cmd.Cond, at, c)
+			ok2, fail2 := w.list(cmd.Do, ok.or(fail), c)
+			return ok.or(fail).or(ok2).or(fail2)
+		}, at)
+	case *syntax.ForClause:
+		return w.forClause(cmd, at, c)
+	case *syntax.CaseClause:
+		return w.caseClause(cmd, at, c)
+	case *syntax.TestClause:
+		w.idle(s, at, c)
+		w.test(cmd.X, at)
+	case *syntax.ArithmCmd:
+		w.idle(s, at, c)
+		w.inside(cmd.X, at)
+		if cmd.Unsigned || !w.countable(cmd.X) {
+			w.fail(WhyExpansion)
+		}
+	case *syntax.TimeClause:
+		return w.timed(s, cmd, at, c)
+	default:
+		w.unproven(s.Cmd, at, c)
+	}
+	return at, at
+}
+
+func (w *walker) binary(cmd *syntax.BinaryCmd, at state, c setting) (ok, fail state) {
+	switch cmd.Op {
+	case syntax.AndStmt:
+		ok1, fail1 := w.stmt(cmd.X, at, c)
+		c.sure = false
+		ok2, fail2 := w.stmt(cmd.Y, ok1.orElse(at), c)
+		return ok2.when(ok1), fail1.or(fail2.when(ok1))
+	case syntax.OrStmt:
+		ok1, fail1 := w.stmt(cmd.X, at, c)
+		c.sure = false
+		ok2, fail2 := w.stmt(cmd.Y, fail1.orElse(at), c)
+		return ok1.or(ok2.when(fail1)), fail2.when(fail1)
+	}
+	// Each command of a pipe runs in a shell of its own.
+	c.sure = false
+	w.stmt(cmd.X, at, c)
+	c.fed = true
+	w.stmt(cmd.Y, at, c)
+	return at, at
+}
+
+// orElse is s, or other where s is not reached: what stands there is read all
+// the same.
+func (s state) orElse(other state) state {
+	if s.reached() {
+		return s
+	}
+	return other
+}
+
+// when is s if other is reached.
+func (s state) when(other state) state {
+	if other.reached() {
+		return s
+	}
+	return state{}
+}
+
+// subshell walks a subshell. One around a single command does nothing that the
+// command alone would not, so it is a text of its own that a rule must allow.
+func (w *walker) subshell(cmd *syntax.Subshell, at state, c setting) {
+	if len(cmd.Stmts) == 1 {
+		s := cmd.Stmts[0]
+		if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 && !s.Background && len(s.Redirs) == 0 {
+			u := Unit{Text: w.source(cmd), Why: c.forced, Via: c.via}
+			at.place(&u)
+			w.append(u)
+		}
+	}
+	w.list(cmd.Stmts, at, c)
+}
+
+// timed walks a command behind the reserved word time, which only measures.
+func (w *walker) timed(s *syntax.Stmt, cmd *syntax.TimeClause, at state, c setting) (ok, fail state) {
+	u := Unit{Text: "time", Words: []string{"time"}, Kinds: []Kind{Fixed}, Shape: "time", Literal: true, Modifier: true, Via: c.via}
+	if cmd.Stmt == nil {
+		u.Modifier, u.Why = false, WhyNotSimple
+		w.append(u)
+		return at, at
+	}
+	at.place(&u)
+	i := w.append(u)
+	if call, ok := cmd.Stmt.Cmd.(*syntax.CallExpr); cmd.Stmt.Cmd == nil || ok && len(call.Assigns) > 0 {
+		w.fail(WhyNotSimple) // shells differ over what "time" is then
+	}
+	if c.via == "" {
+		c.via = "time"
+	}
+	ok, fail = w.stmt(cmd.Stmt, at, c)
+	outer := &w.units[i]
+	if i+1 < len(w.units) && w.units[i+1].Via == "time" {
+		inner := w.units[i+1]
+		outer.Words = append(outer.Words, inner.Words...)
+		outer.Kinds = append(outer.Kinds, inner.Kinds...)
+		outer.Text, outer.Shape = "time "+inner.Text, "time "+inner.Shape
+	}
+	return ok, fail
+}
+
+// unproven walks a command that is only looked at for what is denied.
+func (w *walker) unproven(cmd syntax.Command, at state, c setting) {
+	w.fail(WhyNotSimple)
+	before := w.forced
+	w.forced, c.forced = WhyNotSimple, WhyNotSimple
+	syntax.Walk(cmd, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			w.stmt(n, at.nowhere(), c)
 			return false
-		}
-		counts := nests(n)
-		if counts {
-			level++
-		}
-		fits = fits && level <= MaxNesting
-		if !fits {
-			if counts {
-				level--
-			}
+		case *syntax.CmdSubst:
+			w.substitution(n, n.Stmts, at)
 			return false
+		case *syntax.ProcSubst:
+			w.substitution(n, n.Stmts, at)
+			return false
+		case *syntax.Word:
+			w.looseWord(n, at)
 		}
-		open = append(open, counts)
-		w.node(n)
 		return true
 	})
-	return fits
+	w.forced = before
 }
 
-// nests says whether n is a level of nesting.
-func nests(n syntax.Node) bool {
-	switch n.(type) {
-	case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.Subshell, *syntax.Block, *syntax.IfClause,
-		*syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl, *syntax.ParamExp,
-		*syntax.ArithmExp, *syntax.ParenArithm, *syntax.ParenTest, *syntax.UnaryArithm, *syntax.UnaryTest,
-		*syntax.TimeClause, *syntax.CoprocClause:
-		return true
-	}
-	return false
-}
-
-func (w *walker) node(n syntax.Node) {
-	switch n := n.(type) {
-	case *syntax.Stmt:
-		w.stmt(n)
-	case *syntax.Word:
-		if !w.claimed[n] {
-			w.claimed[n] = true
-			w.loose = append(w.loose, w.words(n).texts...)
+// finish judges what only the whole text shows.
+func (w *walker) finish() {
+	for _, name := range w.counted {
+		if !w.numbers[name] {
+			w.fail(WhyExpansion)
+			return
 		}
 	}
-}
-
-// stmt takes the unit of one statement, if it has one of its own.
-func (w *walker) stmt(s *syntax.Stmt) {
-	u := Unit{Literal: true, Redirects: w.redirects(s.Redirs)}
-	switch cmd := s.Cmd.(type) {
-	case *syntax.CallExpr:
-		w.call(&u, cmd)
-	case *syntax.DeclClause:
-		w.declaration(&u, cmd)
-	}
-	if len(u.Words) == 0 && len(u.Redirects) == 0 && len(u.Assigns) == 0 {
-		return
-	}
-	u.Text = strings.Join(u.Words, " ")
-	if len(u.Words) == 0 {
-		u.Text = w.source(s)
-		u.Literal = false
-	}
-	w.add(u, w.fed(s.Redirs))
-}
-
-// call fills u from a simple command.
-func (w *walker) call(u *Unit, cmd *syntax.CallExpr) {
-	for _, a := range cmd.Assigns {
-		u.Assigns = append(u.Assigns, w.assign(a))
-	}
-	for _, arg := range cmd.Args {
-		w.claimed[arg] = true
-		r := w.words(arg)
-		u.Words = append(u.Words, r.texts...)
-		u.Literal = u.Literal && r.literal
-	}
-}
-
-// declaration fills u from export, declare and their kin, which the parser
-// reads as clauses of their own.
-func (w *walker) declaration(u *Unit, cmd *syntax.DeclClause) {
-	u.Words, u.Literal = []string{cmd.Variant.Value}, false
-	for _, a := range cmd.Args {
-		u.Words = append(u.Words, w.assign(a))
-	}
-}
-
-// assign is an assignment as "NAME=value", the value unquoted where it is one
-// word. Its words stay loose: an assigned value is often a file's name.
-func (w *walker) assign(a *syntax.Assign) string {
-	if a.Name == nil || a.Value == nil || a.Index != nil || a.Array != nil || a.Naked {
-		return w.source(a)
-	}
-	return a.Name.Value + "=" + strings.Join(w.words(a.Value).texts, " ")
-}
-
-// redirects lists those that name a file.
-func (w *walker) redirects(all []*syntax.Redirect) []Redirect {
-	var out []Redirect
-	for _, r := range all {
-		if r.Word != nil {
-			w.claimed[r.Word] = true
-		}
-		if r.Hdoc != nil {
-			w.claimed[r.Hdoc] = true
-		}
-		read, write := direction(r)
-		if !read && !write {
-			continue
-		}
-		got := w.words(r.Word)
-		for _, t := range got.texts {
-			out = append(out, Redirect{Target: t, Literal: got.literal, Read: read, Write: write})
+	for i := range w.units {
+		u := &w.units[i]
+		if u.Why == "" && w.runsWritten(u) {
+			u.Why = WhyRuns + ":" + programName(u.Words[0])
 		}
 	}
-	return out
-}
-
-// direction says which way a redirection to a file goes; neither for a
-// duplicated descriptor or a here-document.
-func direction(r *syntax.Redirect) (read, write bool) {
-	switch r.Op {
-	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		return false, false
-	case syntax.RdrIn:
-		return true, false
-	case syntax.RdrInOut:
-		return true, true
-	case syntax.DplIn, syntax.DplOut:
-		// >&file writes a file; only digits and '-' name a descriptor.
-		target := r.Word.Lit()
-		if target != "" && strings.Trim(target, "0123456789-") == "" {
-			return false, false
-		}
-		return r.Op == syntax.DplIn, r.Op == syntax.DplOut
-	}
-	return false, true
-}
-
-// fed is the text that here-documents and here-strings feed to a command.
-func (w *walker) fed(redirs []*syntax.Redirect) []string {
-	var texts []string
-	for _, r := range redirs {
-		switch {
-		case r.Hdoc != nil:
-			texts = append(texts, strings.Join(w.words(r.Hdoc).texts, " "))
-		case r.Op == syntax.WordHdoc && r.Word != nil:
-			texts = append(texts, strings.Join(w.words(r.Word).texts, " "))
-		}
-	}
-	return texts
-}
-
-// add appends u, the commands that it carries, and those that a shell would
-// read from what it is fed.
-func (w *walker) add(u Unit, fed []string) {
-	if len(w.units) >= maxUnits {
-		panic("shell: more commands than are looked at") // read turns it into Opaque
-	}
-	w.units = append(w.units, u)
-	load := carried(u.Words)
-	if isShell(u.Program()) {
-		load.payloads = append(load.payloads, fed...)
-	}
-	if w.depth >= maxPayloads {
-		return
-	}
-	for _, inner := range load.commands {
-		w.depth++
-		w.add(Unit{Text: strings.Join(inner, " "), Words: inner, Literal: u.Literal, Via: load.by}, fed)
-		w.depth--
-	}
-	for _, payload := range load.payloads {
-		w.payload(payload, load.by)
-	}
-}
-
-// payload adds the commands of a text that a shell would be handed.
-func (w *walker) payload(text, by string) {
-	inner := read(text, w.depth+1)
-	for _, u := range inner.Units {
-		if len(w.units) >= maxUnits {
-			panic("shell: more commands than are looked at") // read turns it into Opaque
-		}
-		if u.Via == "" {
-			u.Via = by
-		}
-		w.units = append(w.units, u)
-	}
-	w.loose = append(w.loose, inner.Loose...)
-}
-
-// why names what keeps the tree from being one simple command.
-func (w *walker) why(file *syntax.File) string {
-	if len(file.Stmts) != 1 {
-		return emptyOr(file, WhyNotSimple)
-	}
-	s := file.Stmts[0]
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if s.Cmd == nil {
-		return WhyRedirect
-	}
-	if !ok || s.Negated || s.Background || s.Coprocess || s.Disown {
-		return WhyNotSimple
-	}
-	if len(call.Assigns) > 0 {
-		return WhyAssignment
-	}
-	if !w.units[0].Literal {
-		return WhyExpansion
-	}
-	if slices.ContainsFunc(s.Redirs, effective) {
-		return WhyRedirect
-	}
-	if !plainProgram(w.units[0].Program()) {
-		return WhyNotSimple
-	}
-	return programWhy(w.units[0].Words)
-}
-
-// reserved are words that bash reads as syntax where a command may stand, which
-// the parser does not all refuse there.
-var reserved = []string{
-	"if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "select", "function",
-	"time", "coproc", "{", "}", "!", "[[", "]]",
-}
-
-// plainProgram says whether a word reads as the name of a program. The one word
-// "git ../evil" is a path, and joined to others would read like git's.
-func plainProgram(word string) bool {
-	return word != "" && !strings.ContainsAny(word, " \t\n") && !slices.Contains(reserved, word)
-}
-
-func emptyOr(file *syntax.File, why string) string {
-	if len(file.Stmts) == 0 {
-		return WhyNoCommand
-	}
-	return why
-}
-
-// effective says whether a redirection does more than silence a descriptor or
-// point it at another.
-func effective(r *syntax.Redirect) bool {
-	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
-		return true // {name}>file assigns a variable
-	}
-	target := r.Word.Lit()
-	switch r.Op {
-	case syntax.DplIn, syntax.DplOut:
-		return target == "" || strings.Trim(target, "0123456789-") != ""
-	case syntax.RdrIn, syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:
-		return target != "/dev/null"
-	}
-	return true
 }
 
 // source is the text of a node as written.

@@ -11,36 +11,95 @@ import (
 // maxBraces bounds the words that one word with braces may become.
 const maxBraces = 64
 
-// reading is what one word of the text stands for.
-type reading struct {
-	texts   []string
-	literal bool
+// Hole stands in Unit.Shape for what the shell computes. No text that is read
+// holds it, and three characters no pattern of single characters would expect.
+const Hole = "\x01\x01\x01"
+
+// someFront is the front of a word that begins with a letter or a digit, but
+// nobody knows which.
+const someFront = "\x02"
+
+// word is what is known of one word of a command.
+type word struct {
+	text, shape string
+	kind        Kind
+	// front is the fixed text that every result begins with.
+	front string
+	// one: the shell makes exactly one word of it.
+	one bool
+	// pipe: the word is the name of a pipe that the shell makes, <(…).
+	pipe bool
+	// odd: it holds an expansion that can do more than expand.
+	odd bool
 }
 
-// words reads one word. Braces are expanded where that stays small; a word
-// with braces is not literal.
-func (w *walker) words(word *syntax.Word) reading {
-	text, literal := w.single(word)
-	if !strings.Contains(text, "{") {
-		return reading{[]string{text}, literal}
+// fixed says whether the word stands for itself, or for a pipe.
+func (r word) fixed() bool { return r.kind == Fixed }
+
+// words reads one word of the text; braces may make several of it.
+func (w *walker) words(node *syntax.Word, at state) []word {
+	if !hasBrace(node) {
+		return []word{w.single(node, at)}
 	}
-	split := &syntax.Word{Parts: slices.Clone(word.Parts)}
+	return w.braced(node, at)
+}
+
+// hasBrace says whether unquoted text of the word holds a brace.
+func hasBrace(word *syntax.Word) bool {
+	return slices.ContainsFunc(word.Parts, func(p syntax.WordPart) bool {
+		lit, ok := p.(*syntax.Lit)
+		return ok && strings.Contains(lit.Value, "{")
+	})
+}
+
+// braced reads a word with unquoted braces. It is believed to be what the
+// parser makes of it only where it is plain: parsers and shells differ over odd
+// ones.
+func (w *walker) braced(node *syntax.Word, at state) []word {
+	whole := w.single(node, at)
+	unsure := func(r word) word {
+		r.kind, r.one, r.front, r.shape = Unknown, false, "", Hole
+		return r
+	}
+	split := &syntax.Word{Parts: slices.Clone(node.Parts)}
 	syntax.SplitBraces(split)
-	n := variants(split)
-	if n == 1 {
-		// The parser and bash need not agree on every odd brace.
-		odd := strings.Contains(text, ",") || strings.Contains(text, "..")
-		return reading{[]string{text}, literal && !odd}
+	switch n := variants(split); {
+	case n == 1 && (strings.Contains(whole.text, ",") || strings.Contains(whole.text, "..")), n > maxBraces:
+		return []word{unsure(whole)}
+	case n == 1:
+		return []word{whole}
 	}
-	if n > maxBraces {
-		return reading{[]string{text}, false}
-	}
-	var r reading
+	plain := plainBraces(node)
+	var out []word
 	for _, each := range expand.Braces(split) {
-		t, _ := w.single(each)
-		r.texts = append(r.texts, t)
+		r := w.single(each, at)
+		if !plain {
+			r = unsure(r)
+		}
+		r.odd = r.odd || whole.odd
+		out = append(out, r)
 	}
-	return r
+	return out
+}
+
+// plainBraces says whether a word is nothing but letters, signs that mean
+// nothing to a shell, and braces that are all closed.
+func plainBraces(word *syntax.Word) bool {
+	depth := 0
+	for _, c := range []byte(word.Lit()) {
+		switch {
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth < 0 {
+				return false
+			}
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("_./,-@+:", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return depth == 0 && word.Lit() != "" && !strings.Contains(word.Lit(), "..")
 }
 
 // variants counts the words that braces make of word, more than maxBraces for
@@ -66,58 +125,162 @@ func variants(word *syntax.Word) int {
 	return n
 }
 
-// single is the text of a word without its quotes, and whether it stands for
-// itself.
-func (w *walker) single(word *syntax.Word) (string, bool) {
-	var b strings.Builder
-	literal := !otherHome(word)
-	for _, p := range word.Parts {
-		literal = w.part(&b, p) && literal
+// single reads a word without regard to braces.
+func (w *walker) single(node *syntax.Word, at state) word {
+	if lit, ok := onlyLit(node); ok && (lit == "[" || strings.IndexAny(lit, `\*?[~`) < 0) {
+		return word{text: lit, shape: lit, kind: Fixed, front: lit, one: true}
 	}
-	return b.String(), literal
+	b := builder{w: w, at: at, kind: Fixed, one: true, fixed: true}
+	if otherHome(node) {
+		// ~user, ~+ and ~- lead wherever they lead, but to one word without a
+		// dash in front.
+		b.kind = Unknown
+	}
+	for _, p := range node.Parts {
+		b.part(p)
+	}
+	return b.done(node)
+}
+
+func onlyLit(word *syntax.Word) (string, bool) {
+	if len(word.Parts) != 1 {
+		return "", false
+	}
+	lit, ok := word.Parts[0].(*syntax.Lit)
+	if !ok {
+		return "", false
+	}
+	return lit.Value, true
 }
 
 // otherHome says whether the word starts with a tilde that is not simply the
-// home directory: ~user, ~+ and ~- lead wherever they lead.
+// home directory.
 func otherHome(word *syntax.Word) bool {
 	if len(word.Parts) == 0 {
 		return false
 	}
 	lit, ok := word.Parts[0].(*syntax.Lit)
-	return ok && strings.HasPrefix(lit.Value, "~") && lit.Value != "~" && !strings.HasPrefix(lit.Value, "~/")
+	return ok && strings.HasPrefix(lit.Value, "~") && !strings.HasPrefix(lit.Value, "~/") && (lit.Value != "~" || len(word.Parts) > 1)
 }
 
-// part writes one part of a word; false if it does not stand for itself.
-func (w *walker) part(b *strings.Builder, p syntax.WordPart) bool {
+// builder puts the text of a word together.
+type builder struct {
+	w           *walker
+	at          state
+	text, shape strings.Builder
+	front       string
+	kind        Kind
+	one, odd    bool
+	// fixed: nothing so far is computed.
+	fixed bool
+}
+
+func (b *builder) done(node *syntax.Word) word {
+	r := word{text: b.text.String(), shape: b.shape.String(), kind: b.kind, front: b.front, one: b.one, odd: b.odd}
+	if b.fixed {
+		r.front = r.text
+	}
+	if _, ok := node.Parts[0].(*syntax.ProcSubst); ok && len(node.Parts) == 1 {
+		r.kind, r.pipe, r.front = Fixed, true, "/dev/fd/"
+	}
+	return r
+}
+
+// add writes fixed text.
+func (b *builder) add(s string) {
+	b.text.WriteString(s)
+	b.shape.WriteString(s)
+}
+
+// hole writes text that the shell replaces.
+func (b *builder) hole(source string, kind Kind) {
+	if b.fixed {
+		b.front, b.fixed = b.text.String(), false
+	}
+	b.kind = min(b.kind, kind)
+	b.text.WriteString(source)
+	b.shape.WriteString(Hole)
+}
+
+// part writes one part of a word.
+func (b *builder) part(p syntax.WordPart) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		return unescape(b, p.Value)
+		b.unescape(p.Value)
 	case *syntax.SglQuoted:
 		if p.Dollar {
-			b.WriteString(ansiC(p.Value))
-			return false
+			// Not every shell decodes it, nor every one alike.
+			b.hole(ansiC(p.Value), Unknown)
+			return
 		}
-		b.WriteString(p.Value)
-		return true
+		b.add(p.Value)
 	case *syntax.DblQuoted:
-		literal := !p.Dollar
-		for _, inner := range p.Parts {
-			literal = w.quoted(b, inner) && literal
+		if p.Dollar {
+			b.hole("", Unknown)
 		}
-		return literal
+		for _, inner := range p.Parts {
+			if lit, ok := inner.(*syntax.Lit); ok {
+				b.add(unquote(lit.Value))
+				continue
+			}
+			b.expansion(inner, true)
+		}
+	default:
+		b.expansion(p, false)
 	}
-	b.WriteString(w.source(p))
-	return false
 }
 
-// quoted writes a part that stands in double quotes.
-func (w *walker) quoted(b *strings.Builder, p syntax.WordPart) bool {
-	lit, ok := p.(*syntax.Lit)
-	if !ok {
-		b.WriteString(w.source(p))
-		return false
+// expansion writes a part that the shell computes.
+func (b *builder) expansion(p syntax.WordPart, quoted bool) {
+	source := b.w.source(p)
+	b.w.inside(p, b.at)
+	switch p := p.(type) {
+	case *syntax.ParamExp:
+		if quoted && b.w.quotesInQuotes(p, b.at) {
+			b.odd = true
+		}
+		if v, ok := b.w.value(p); ok {
+			b.add(v)
+			return
+		}
+		switch {
+		case b.w.knownDir(p, b.at):
+			b.add(source)
+			return
+		case !b.w.harmless(p):
+			b.odd = true
+		case p.Short && strings.Contains("?#$!", p.Param.Value) && b.fixed && b.text.Len() == 0:
+			b.hole(source, Unknown)
+			b.front = someFront // a number without a sign
+			return
+		}
+		b.one = b.one && quoted && !manyWords(p)
+	case *syntax.ArithmExp:
+		b.odd = b.odd || !b.w.countable(p.X)
+	case *syntax.CmdSubst:
+		b.odd = b.odd || p.TempFile || p.ReplyVar
+		if tame(p.Stmts) {
+			first := b.fixed && b.text.Len() == 0
+			b.hole(source, Unknown)
+			if first {
+				b.front = someFront
+			}
+			return
+		}
+		b.one = b.one && quoted
+	case *syntax.ProcSubst:
+	default:
+		b.odd, b.one = true, false
 	}
-	v := lit.Value
+	b.hole(source, Unknown)
+}
+
+// unquote is text in double quotes without its backslashes.
+func unquote(v string) string {
+	if !strings.Contains(v, `\`) {
+		return v
+	}
+	var b strings.Builder
 	for i := 0; i < len(v); i++ {
 		if v[i] == '\\' && i+1 < len(v) && strings.IndexByte("$`\"\\\n", v[i+1]) >= 0 {
 			i++
@@ -127,25 +290,25 @@ func (w *walker) quoted(b *strings.Builder, p syntax.WordPart) bool {
 		}
 		b.WriteByte(v[i])
 	}
-	return true
+	return b.String()
 }
 
-// unescape writes unquoted text without its backslashes; false if it holds a
-// character that the shell would expand.
-func unescape(b *strings.Builder, v string) bool {
-	literal := true
+// unescape writes unquoted text without its backslashes.
+func (b *builder) unescape(v string) {
+	from := 0
 	for i := 0; i < len(v); i++ {
-		if v[i] == '\\' && i+1 < len(v) {
-			i++
-			if v[i] != '\n' {
-				b.WriteByte(v[i])
+		switch c := v[i]; {
+		case c == '\\' && i+1 < len(v):
+			b.add(v[from:i])
+			if i++; v[i] != '\n' {
+				b.add(v[i : i+1])
 			}
-			continue
+			from = i + 1
+		case c == '*' || c == '?' || c == '[':
+			b.add(v[from:i])
+			b.hole(v[i:i+1], Glob)
+			from = i + 1
 		}
-		if strings.IndexByte("*?[", v[i]) >= 0 {
-			literal = false
-		}
-		b.WriteByte(v[i])
 	}
-	return literal
+	b.add(v[from:])
 }

@@ -1,0 +1,276 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/shell"
+)
+
+// selfShell adds what the built-in rules say of a shell text: of the paths that
+// its commands use, and of the commands themselves.
+func (e *evaluation) selfShell(cmd shell.Command) {
+	t := selfText{evaluation: e, cmd: cmd}
+	for i := range cmd.Units {
+		t.command(i)
+		t.paths(i)
+	}
+	t.flowing()
+}
+
+// selfText is one shell text under the built-in rules.
+type selfText struct {
+	*evaluation
+	cmd shell.Command
+	// flow is how the text uses words that the shell computes: what a variable
+	// or a pipe hands on.
+	flow use
+	// passed are values that may be handed on so.
+	passed []string
+}
+
+// looking are programs that only show what their words name, beside those of
+// readers.
+var looking = programSet("bat batcat tree sort xxd column jless glow cloc tokei scc md5 shasum sum b2sum cksum find fd fdfind exa eza lsd dirname basename " +
+	"shellcheck yamllint jsonlint actionlint source . type which whereis command man help ag ack ug ugrep rgrep bzgrep xzgrep ggrep awk gawk mawk nawk")
+
+// talking are programs whose words are no paths at all.
+var talking = programSet("echo printf : true false expr sleep exit return shift date uname whoami id pwd kill pkill killall pgrep pidof alias unalias export local declare readonly typeset set unset")
+
+// wholeFolder are programs that take a folder with all that is in it.
+var wholeFolder = programSet("rm mv tar zip rsync shred 7z 7za unzip bsdtar cpio ditto srm trash trash-put rclone restic borg")
+
+// paths rules the words and redirections of one command.
+func (t *selfText) paths(i int) {
+	u := &t.cmd.Units[i]
+	at := t.place
+	if u.Dir != "" || u.Lost {
+		at = t.place.at(u.Dir, u.Lost)
+	}
+	for _, r := range u.Redirects {
+		how := use{}
+		if r.Read {
+			how.dir |= reads
+		}
+		if r.Write {
+			how.dir |= writes
+		}
+		t.word(&at, r.Target, how, i, !r.Literal)
+		if !r.Literal && !homeWord(r.Target) {
+			t.flow = t.flow.with(how)
+		}
+	}
+	for _, a := range u.Assigns {
+		_, value, _ := strings.Cut(a, "=")
+		t.passed = append(t.passed, value)
+	}
+	if len(u.Words) > 0 {
+		t.words(&at, i, t.own(i))
+	}
+}
+
+// with is both uses together.
+func (u use) with(other use) use {
+	return use{u.dir | other.dir, u.folder || other.folder, u.home || other.home, u.gone || other.gone}
+}
+
+// own are the words of a command without those of the command that it carries,
+// which is ruled by itself.
+func (t *selfText) own(i int) []string {
+	words := t.cmd.Units[i].Words
+	n := len(words)
+	for _, inner := range t.cmd.Units[i+1:] {
+		if inner.Via == "" {
+			break
+		}
+		if k := len(words) - len(inner.Words); k > 0 && k < n && slices.Equal(words[k:], inner.Words) {
+			n = k
+		}
+	}
+	return words[:n]
+}
+
+// words rules the words of one command.
+func (t *selfText) words(at *place, i int, words []string) {
+	u := &t.cmd.Units[i]
+	uses := usesOf(*u)
+	if talking[uses.name] {
+		t.passed = append(t.passed, words[1:]...)
+		return
+	}
+	carries := i+1 < len(t.cmd.Units) && t.cmd.Units[i+1].Via != ""
+	for k, w := range words {
+		if k == 0 || u.IsProse(k) || isText(w, uses.known && !carries) || carries && strings.ContainsAny(w, " \t") {
+			continue
+		}
+		how := uses.of(k)
+		if u.Kind(k) == shell.Unknown && !homeWord(w) {
+			t.flow = t.flow.with(how)
+		}
+		for _, p := range pieces(w) {
+			if strings.Contains(p, "://") {
+				continue
+			}
+			t.word(at, p, how, i, u.Kind(k) == shell.Glob)
+			if before, after, ok := strings.Cut(p, ":"); ok && !drive(p) {
+				t.word(at, before, how, i, false)
+				t.word(at, after, how, i, false)
+			}
+		}
+	}
+	if u.Via == "xargs" || u.Via == "parallel" {
+		t.flow = t.flow.with(uses.rest)
+	}
+	if uses.into >= 0 {
+		t.into(at, i, words, uses)
+	}
+	if uses.here {
+		t.guard(at, ".", uses.rest, i)
+	}
+	if uses.patches {
+		for _, f := range filesOfPatch(t.cmd.Text) {
+			t.guard(at, f.text, use{dir: f.dir}, i)
+		}
+	}
+}
+
+func (t *selfText) word(at *place, p string, how use, unit int, glob bool) {
+	if p == "" || len(p) > 2*maxShown {
+		return
+	}
+	t.guard(at, p, how, unit)
+	if glob && strings.ContainsAny(p, "*?[(") {
+		t.globGuard(at, p, how, unit)
+	}
+}
+
+// isText says whether a word with blanks is rather prose or the text of another
+// program than a path. known: the program is known to take paths.
+func isText(word string, known bool) bool {
+	if !strings.ContainsAny(word, " \t\n") {
+		return false
+	}
+	if strings.Contains(word, "\n") {
+		return true
+	}
+	return !known && !strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "~/") && !strings.HasPrefix(word, ".")
+}
+
+// flowing rules values that variables and pipes hand on by what is done with
+// words that nobody knows.
+func (t *selfText) flowing() {
+	if t.flow.dir == 0 {
+		return
+	}
+	for _, value := range append(t.passed, t.cmd.Loose...) {
+		for _, p := range pieces(value) {
+			if !isText(p, false) {
+				t.word(&t.place, p, use{dir: t.flow.dir, folder: t.flow.folder}, 0, strings.ContainsAny(p, "*?["))
+			}
+		}
+	}
+}
+
+// into rules the files that a copy into a folder makes there.
+func (t *selfText) into(at *place, i int, words []string, uses wordUses) {
+	u := &t.cmd.Units[i]
+	folder := words[min(uses.into, len(words)-1)]
+	for k, w := range words {
+		if k == 0 || k == uses.into || strings.HasPrefix(w, "-") {
+			continue
+		}
+		name := path.Base(strings.ReplaceAll(w, `\`, "/"))
+		if name == "." || name == "/" || name == ".." || strings.HasSuffix(w, "/") && uses.name == "rsync" || u.Kind(k) != shell.Fixed && !homeWord(w) {
+			// What comes there is not known.
+			t.guard(at, folder, use{dir: writes, folder: true, home: true}, i)
+			continue
+		}
+		t.guard(at, strings.TrimSuffix(folder, "/")+"/"+name, use{dir: writes, folder: true}, i)
+	}
+}
+
+// globGuard rules what a glob could select. It is taken at its word where it
+// spells enough of what is protected, and asks where it does not.
+func (e *evaluation) globGuard(at *place, word string, how use, unit int) {
+	for _, form := range at.globForms(word) {
+		form = foldText(form)
+		if !path.IsAbs(form) {
+			form = "/" + form
+		}
+		if !globMarked(form) {
+			continue
+		}
+		tokens := globTokens(form)
+		for i := range selfPathRules {
+			r := &selfPathRules[i]
+			if r.dir&how.dir == 0 || e.s.self.lifted&r.group != 0 || r.home || r.Action == Ask && !how.folder {
+				continue
+			}
+			text := r.w.w.text
+			if strings.Contains(text, "$") && !strings.Contains(form, "$") {
+				continue // a variable's name is no file's
+			}
+			if e.effort += (len(text) + 1) * (len(form) + 1); e.effort <= maxEffort && !reach(text, tokens) {
+				continue
+			}
+			rule := r.BuiltinRule
+			if rule.Action == Deny && !spelled(form) && !r.w.w.match(form) {
+				rule.Action, rule.Reason = Ask, "this could select files that are out of reach of agents; name the files that you mean"
+			}
+			e.addSelf(rule, surfacePath, word, unit)
+			return
+		}
+	}
+}
+
+// globMarked says whether a part of a glob could select a name without which no
+// built-in rule matches, and means to: "*.json" does not mean opencode.json.
+func globMarked(form string) bool {
+	before := ""
+	for _, part := range strings.Split(form, "/") {
+		if !strings.ContainsAny(part, "*?[(") {
+			if part != "" && markedName(part, before) {
+				return true
+			}
+			before = part
+			continue
+		}
+		if ending := strings.TrimLeft(part, "*?"); ending != part && strings.LastIndexByte(ending, '.') == 0 && equalsAny(ending, ".json", ".jsonc", ".toml") {
+			continue
+		}
+		stem, _, _ := strings.Cut(strings.TrimLeft(part, "*?."), ".")
+		if part[0] != '.' && letters(stem) < 3 && !endsFold(part, ".creds") && !endsFold(part, ".nk") {
+			continue
+		}
+		tokens := globTokens(part)
+		for _, name := range []string{".pi", ".codex", ".claude", ".assent", ".gemini", ".opencode", ".claude.json", "assent", "opencode", "opencode.json",
+			"opencode.jsonc", "codex", "claude-code", "*.creds", "*.nk"} {
+			if reach(name, tokens) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func letters(s string) int {
+	n := 0
+	for _, r := range s {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+// spelled says whether each glob among the parts of a path spells at least three
+// letters.
+func spelled(form string) bool {
+	for _, part := range strings.Split(form, "/") {
+		if strings.ContainsAny(part, "*?[(") && letters(part) < 3 {
+			return false
+		}
+	}
+	return true
+}
