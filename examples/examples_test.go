@@ -31,8 +31,8 @@ func compiled(t *testing.T) *policy.Snapshot {
 }
 
 const (
-	hookSettings = "These settings hold the hook that asks for permission. Ask a person to change them."
-	ownFiles     = "Assent's own files are not an agent's business."
+	hookSettings = "These settings decide whether your calls are asked about, so you may read them and not change them. Ask the person you work for to make the change."
+	ownFiles     = "These files are Assent's own, and no agent may touch them. Go on without them, or tell the person you work for what you need and why."
 )
 
 func TestStarterRules(t *testing.T) {
@@ -64,11 +64,15 @@ func TestStarterRules(t *testing.T) {
 		{"a file outside is read after a question", file("Read", "/etc/hosts"), policy.Ask, ""},
 		{"an unknown tool asks", call(t, "Teleport", nil), policy.Ask, ""},
 		{"an unknown command asks", bash("terraform apply"), policy.Ask, ""},
-		{"a pipe of allowed commands asks", bash("git log | head -3"), policy.Ask, ""},
+		{"a pipe into a command of which no rule speaks asks", bash("git log | sort"), policy.Ask, ""},
+		{"a list with a command of which no rule speaks asks", bash("go build ./... && ./run"), policy.Ask, ""},
 		{"a diff that writes a file asks", bash("git diff --output=.git/hooks/pre-commit"), policy.Ask, ""},
 		{"a diff that starts a program asks", bash("git log -p --ext-diff"), policy.Ask, ""},
 		{"tests through another program ask", bash("go test -exec ./run ./..."), policy.Ask, ""},
 		{"a build through another tool asks", bash("go build --toolexec=./run ./..."), policy.Ask, ""},
+		{"a pipe of allowed commands runs", bash("git log --oneline | head -3"), policy.Allow, ""},
+		{"a list of allowed commands runs", bash("go vet ./... && go test ./... 2>&1 | tail -20"), policy.Allow, ""},
+		{"a command with a time limit runs", bash("timeout 60 go test ./..."), policy.Allow, ""},
 		{"branches are listed", bash("git branch --list"), policy.Allow, ""},
 		{"the branch is shown", bash("git branch"), policy.Allow, ""},
 		{"source files are searched", call(t, "Grep", map[string]string{"pattern": "x", "glob": "*.{go,ts}", "output_mode": "content"}), policy.Allow, ""},

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -23,6 +26,7 @@ type answerFlags struct {
 	target              target
 	reason, note, input string
 	abort, json         bool
+	grant               grantFlags
 }
 
 // Answer answers one pending ask.
@@ -33,12 +37,20 @@ func Answer(env *Env) *cobra.Command {
 		Short: "Answer an ask that waits for a person",
 		Long: `Answers one pending ask, named by its id, or by at least six of its first or last characters where
 they fit one pending ask alone. The first answer stands; a later one is told who was first.
-An allow is for this call alone. The rules of this moment are asked once more before it
-is recorded, also for an edited input: a deny of the rules wins over any answer.
+An allow is for this call alone, unless --grant remembers it: calls of the same agent that match the
+pattern are then allowed where the rules ask. What is granted is printed before it is sent; it is
+the suggestion of 'assent pending', or what --pattern says, which must match the call that you
+answer. A deny of the rules, a call that cannot be proven harmless and what is for a person alone
+are never granted. 'assent grants' lists and revokes.
+
+The rules of this moment are asked once more before an answer is recorded, also for an edited
+input: a deny of the rules wins over any answer.
 
 Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
 		Example: `  assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 deny --reason "push to a branch and open a pull request"
+  assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --grant session
+  assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --grant project --pattern 'git push origin *' --expires 2h --uses 5
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --input '{"command":"git push origin HEAD:wip"}'`,
 		Args: exactArgs("ASK", "allow|deny"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,6 +62,11 @@ Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
 				if a.Ask, err = pendingID(cmd.Context(), d, a.Ask); err != nil {
 					return err
 				}
+				if f.grant.given() {
+					if a.Grant, err = f.granting(cmd.Context(), env, d, a.Ask); err != nil {
+						return err
+					}
+				}
 				return sendAnswer(cmd.Context(), env, d, a, f.json)
 			})
 		},
@@ -59,6 +76,7 @@ Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
 	fl.StringVar(&f.reason, "reason", "", "why, for the agent and the record")
 	fl.StringVar(&f.note, "note", "", "a word to the agent beside the reason")
 	fl.StringVar(&f.input, "input", "", "allow with this tool input (a JSON object) instead of the agent's; '@FILE' reads it")
+	f.grant.flags(fl)
 	fl.BoolVar(&f.abort, "abort", false, "with deny: tell the agent to stop altogether")
 	fl.BoolVar(&f.json, "json", false, "print the receipt as JSON")
 	return cmd
@@ -78,11 +96,31 @@ func (f answerFlags) answer(id, word string) (protocol.Answer, error) {
 		return a, usagef("--abort goes with deny: it tells the agent to stop altogether")
 	case f.input != "" && a.Verdict != protocol.FinalAllow:
 		return a, usagef("--input goes with allow: it is what the agent may do instead")
-	case f.input == "":
-		return a, nil
+	}
+	if err := f.grant.check(a.Verdict, f.input != ""); err != nil || f.input == "" {
+		return a, err
 	}
 	a.EditedInput, err = objectFlag("--input", f.input)
 	return a, err
+}
+
+// granting is the grant to send with an answer, told before it is sent.
+func (f answerFlags) granting(ctx context.Context, env *Env, d *desk.Desk, id string) (*protocol.Grant, error) {
+	items, err := d.Pending(ctx)
+	i := slices.IndexFunc(items, func(i pending.Item) bool { return i.Ask.ID == id })
+	if i < 0 {
+		return nil, cmp.Or(err, fmt.Errorf("%s is not pending any more: see `assent log %s`", id, id))
+	}
+	g, err := f.grant.grant(items[i])
+	if err != nil {
+		return nil, err
+	}
+	out := env.Stdout
+	if f.json {
+		out = env.Stderr
+	}
+	fmt.Fprintf(out, "%s: granting %s\n", id, grantLine(*g))
+	return g, nil
 }
 
 // objectFlag reads a flag's value as a JSON object, or the file that '@' names.

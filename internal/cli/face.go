@@ -37,7 +37,8 @@ type shownAsk struct {
 	item   pending.Item
 }
 
-const faceHelp = "  a N = allow ask N this once · d N [REASON] = deny it · Enter = list what waits · q = leave the desk, the node goes on\n"
+const faceHelp = "  a N = allow ask N this once · d N [REASON] = deny it · Enter = list what waits · q = leave the desk, the node goes on\n" +
+	"  g N = allow ask N, and what its line \"grant\" says for the rest of its session, 8 hours at most\n"
 
 // runFace runs a face until ctx ends. Its approver counts as present meanwhile.
 func runFace(ctx context.Context, env *Env, nc *nats.Conn, node, approver string) error {
@@ -151,9 +152,11 @@ func (f *face) take(ctx context.Context, line string) (left bool) {
 	case "q", "quit":
 		return true
 	case "a", "allow":
-		f.answer(ctx, protocol.FinalAllow, rest)
+		f.answer(ctx, protocol.FinalAllow, rest, false)
+	case "g", "grant":
+		f.answer(ctx, protocol.FinalAllow, rest, true)
 	case "d", "deny":
-		f.answer(ctx, protocol.FinalDeny, rest)
+		f.answer(ctx, protocol.FinalDeny, rest, false)
 	default:
 		f.printf("   please say:\n%s", faceHelp)
 	}
@@ -170,8 +173,9 @@ func (f *face) list() {
 	}
 }
 
-// answer answers the ask that words begin with the number of.
-func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string) {
+// answer answers the ask that words begin with the number of, and grants what is
+// suggested for it if that is wanted.
+func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string, granting bool) {
 	number, reason, _ := strings.Cut(strings.TrimSpace(words), " ")
 	n, err := strconv.Atoi(number)
 	i := slices.IndexFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
@@ -181,6 +185,15 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 		return
 	}
 	a := protocol.Answer{Ask: f.shown[i].item.Ask.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)}
+	if granting {
+		g, err := sessionGrant(f.shown[i].item)
+		if err != nil {
+			f.printf("   nothing is answered: %v; `a %d` allows this call alone\n", err, n)
+			return
+		}
+		f.printf("   %d: granting %s\n", n, grantLine(g))
+		a.Grant = &g
+	}
 	closed, stop := f.desk.Closing(ctx, a.Ask)
 	defer stop()
 	r, err := f.desk.Answer(ctx, a)
@@ -197,6 +210,11 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 		f.outcome(n, a, closed)
 	}
 	f.shown = slices.DeleteFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
+}
+
+// sessionGrant is what the face offers to grant on an ask.
+func sessionGrant(item pending.Item) (protocol.Grant, error) {
+	return desk.Grant(item, protocol.ScopeSession, "", nil, time.Now().Add(desk.GrantLife), 0)
 }
 
 // outcome says what became of an answer that stands: the rules of this moment
@@ -239,7 +257,12 @@ func (f *face) show(s *shownAsk) {
 	if g := p.Prompt.Guidance; g != "" {
 		f.printf("   note    %s\n", protocol.Safe(g, 1000, false))
 	}
-	f.printf("   until   %s (%s left)        a %d · d %d [REASON]\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), s.number, s.number)
+	keys := fmt.Sprintf("a %d · d %d [REASON]", s.number, s.number)
+	if g, err := sessionGrant(s.item); err == nil {
+		f.printf("   grant   %s\n", grantLine(g))
+		keys += fmt.Sprintf(" · g %d", s.number)
+	}
+	f.printf("   until   %s (%s left)        %s\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), keys)
 }
 
 // input shows every field of a call, long ones cut, and says what it does not

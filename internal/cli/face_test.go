@@ -124,7 +124,7 @@ func (d *desktop) asks(t *testing.T, command string) <-chan protocol.Decision {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		dec, err := d.agent.Ask(ctx, protocol.Ask{ID: protocol.NewAskID(), Source: protocol.SourceToolCall, Cwd: "/repo", Home: "/home/dev",
-			Tool: protocol.Tool{Name: "bash", Input: input}})
+			Session: protocol.Session{ID: "s1"}, Tool: protocol.Tool{Name: "bash", Input: input}})
 		if err != nil {
 			t.Errorf("asking: %v", err)
 		}
@@ -179,6 +179,30 @@ func TestTheFaceShowsAnAskAndTakesTheAnswer(t *testing.T) {
 	}
 	if !strings.Contains(d.shown.String(), "please say") {
 		t.Error("a word that is none of the face's was not refused aloud")
+	}
+}
+
+// What g grants is on the screen before it is pressed, and where nothing can be
+// granted nothing is answered.
+func TestTheFaceGrantsWhatItShows(t *testing.T) {
+	d := newDesktop(t, `{"permission":{"*":"ask","bash":{"*":"ask","deploy *":{"action":"ask","humanOnly":true}}},"terminal":{"kind":"human"}}`)
+	first := d.asks(t, "git push origin main")
+	d.waitFor(t, `grant   bash "git push *", for this session of the agent, until `)
+	d.types(t, "g 1")
+	if got := <-first; got.Outcome != protocol.AllowedByHuman || got.Grant == nil || got.Grant.Scope != protocol.ScopeSession || got.Grant.Expires == "" {
+		t.Fatalf("got %s with grant %+v", got.Outcome, got.Grant)
+	}
+	d.waitFor(t, `1: granting bash "git push *"`)
+	if got := <-d.asks(t, "git push origin dev"); got.Outcome != protocol.AllowedByGrant || got.Approver == "" {
+		t.Errorf("the like of it: %s by %q", got.Outcome, got.Approver)
+	}
+	second := d.asks(t, "deploy x")
+	d.waitFor(t, "── ask 2 ──")
+	d.types(t, "g 2")
+	d.waitFor(t, "nothing is answered: no grant can be given")
+	d.types(t, "d 2")
+	if got := <-second; got.Outcome != protocol.DeniedByHuman {
+		t.Errorf("what only a person answers: %s", got.Outcome)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +24,7 @@ func Pending(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pending",
 		Short:   "List the asks that are not decided yet",
-		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link.",
+		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session would cover.",
 		Example: "  assent pending\n  assent pending --json | jq -r .ask.id",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,15 +74,24 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ASK\tAGENT\tSTAGE\tWAITS\tLEFT\tCALL")
+	fmt.Fprintln(w, "ASK\tAGENT\tSTAGE\tWAITS\tLEFT\tCALL\tSUGGESTED GRANT")
 	for _, i := range items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, i.Ask.Agent, i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, i.Ask.Agent, i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80), suggested(i))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny")
+	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny [--grant session]")
 	return nil
+}
+
+// suggested is the pattern that is offered for a grant, with its surface.
+func suggested(i pending.Item) string {
+	g, err := sessionGrant(i)
+	if err != nil {
+		return "-"
+	}
+	return protocol.Safe(g.Surface+": "+strings.Join(g.Patterns, " | "), 80, false)
 }
 
 // callLine is a call in one line: the tool and what it would do, whole rather

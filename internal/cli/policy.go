@@ -21,26 +21,35 @@ import (
 
 // Policy is the group of commands on policy.
 func Policy(env *Env) *cobra.Command {
-	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyPush(env))
+	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyExplain(env), policyTest(env), policySchema(env), policyPush(env))
 }
 
 func policyCheck(env *Env) *cobra.Command {
 	var asJSON bool
+	var layer string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong with a policy file, and what in it looks wrong",
 		Long: `Reads a policy file as a gate would: errors come with file, line and column, and what
 was expected. A file that is right may still hold rules that can never match, names that
-look misspelt, or leave more open than it seems: those are warnings. It does not say what
-the policy would do with a call. "-" for FILE reads standard input.
+look misspelt, or leave more open than it seems: those are warnings. What the policy would
+do with a call, policy explain and policy test say. "-" for FILE reads standard input.
+
+--layer says whom the file speaks of: a project's or an agent's layer holds less than the
+fleet's, which is the default.
 
 Exit 0: a gate would take it (there may be warnings). Exit 3: it would not.`,
-		Example: "  assent policy check policy.jsonc\n  assent policy check - < policy.jsonc",
+		Example: "  assent policy check policy.jsonc\n  assent policy check - < policy.jsonc\n  assent policy check --layer project/shop .assent/policy.jsonc",
 		Args:    exactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return checkPolicy(env, args[0], asJSON)
+			at, err := policy.ParseLayer(layer)
+			if err != nil {
+				return usagef("--layer: %w", err)
+			}
+			return checkPolicy(env, at, args[0], asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&layer, "layer", policy.LayerFleet, "layer of the file: fleet, project/ID, agent/NAME or project-agent/ID/NAME")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
 	return cmd
 }
@@ -68,13 +77,13 @@ type checked struct {
 	Warnings []finding `json:"warnings"`
 }
 
-func checkPolicy(env *Env, path string, asJSON bool) error {
+func checkPolicy(env *Env, layer policy.Layer, path string, asJSON bool) error {
 	path, doc, err := policyFile(env, path)
 	if err != nil {
 		return err
 	}
 	result := checked{Errors: []finding{}, Warnings: []finding{}}
-	snapshot, err := policy.Compile(path, doc)
+	read, err := policy.Read(layer, path, doc)
 	var errs policy.Errors
 	switch {
 	case errors.As(err, &errs):
@@ -84,8 +93,8 @@ func checkPolicy(env *Env, path string, asJSON bool) error {
 	case err != nil:
 		return err
 	default:
-		result.OK, result.Digest = true, snapshot.Digest()
-		if result.Warnings, err = policyWarnings(path, doc); err != nil {
+		result.OK, result.Digest = true, read.Digest()
+		if result.Warnings, err = policyWarnings(layer, path, doc); err != nil {
 			return err
 		}
 	}
@@ -114,8 +123,8 @@ func policyFile(env *Env, path string) (name string, doc []byte, err error) {
 }
 
 // policyWarnings is what looks wrong in a policy that a gate would take.
-func policyWarnings(path string, doc []byte) ([]finding, error) {
-	warnings, err := policy.Lint(path, doc)
+func policyWarnings(layer policy.Layer, path string, doc []byte) ([]finding, error) {
+	warnings, err := policy.LintLayer(layer, path, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +138,7 @@ func policyWarnings(path string, doc []byte) ([]finding, error) {
 // warnPolicy says on standard error what looks wrong in a policy that is about
 // to be put in force; the policy's own errors are returned.
 func warnPolicy(env *Env, path string, doc []byte) error {
-	warnings, err := policyWarnings(path, doc)
+	warnings, err := policyWarnings(policy.Fleet(), path, doc)
 	if err != nil {
 		return err
 	}

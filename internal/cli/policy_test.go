@@ -54,6 +54,28 @@ func TestPolicyCheck(t *testing.T) {
 	}
 }
 
+func TestPolicyCheckOfALayer(t *testing.T) {
+	t.Parallel()
+	chain := policyAt(t, `{"authorizerChain":["x"]}`)
+	for _, r := range []struct {
+		name, layer, path string
+		code              int
+		errs              string
+	}{
+		{"a project that tightens", "project/shop", policyAt(t, `{"permission":{"bash":{"make *":"deny"}}}`), ExitOK, ""},
+		{"a project that allows", "project/shop", policyAt(t, cleanPolicy), ExitOK, "count only where the fleet layer trusts it"},
+		{"links, in the fleet layer", "fleet", chain, ExitOK, ""},
+		{"links, in a project's layer", "project/shop", chain, exitBadPolicy, "authorizerChain belongs to the fleet layer alone"},
+		{"no such layer", "projects/shop", chain, ExitUsage, "expected fleet, project/<id>"},
+	} {
+		env, _, errs := testEnv()
+		code := Main(env, []string{"policy", "check", "--layer", r.layer, r.path}, Policy)
+		if code != r.code || !strings.Contains(errs.String(), r.errs) || r.errs == "" && errs.Len() > 0 {
+			t.Errorf("%s: exit %d, stderr %q", r.name, code, errs)
+		}
+	}
+}
+
 func TestPolicyPush(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, protocol.RoleOperator)

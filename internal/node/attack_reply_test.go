@@ -104,7 +104,7 @@ func (s *scene) unharmed(t *testing.T) {
 			t.Errorf("%s holds %d messages and %d consumers, want 0 and 1", name, got.Msgs, got.Consumers)
 		}
 	}
-	for _, bucket := range []string{protocol.BucketPending, protocol.BucketGrants} {
+	for _, bucket := range []string{protocol.BucketPending, protocol.BucketGrants, protocol.BucketProjects} {
 		st, err := s.js.Stream(t.Context(), "KV_"+bucket)
 		if err != nil || st.CachedInfo().State.Msgs != 0 {
 			t.Errorf("%s: %v %v", bucket, st, err)
@@ -121,6 +121,8 @@ var targets = map[string]string{
 	"writes the review log":            "assent.v1.main.review." + askID + ".gate_error",
 	"overwrites the policy":            "$KV.ASSENT_POLICY.fleet",
 	"creates a grant":                  "$KV.ASSENT_GRANTS.g",
+	"uploads for another agent":        "assent.v1.main.project.a2",
+	"puts a project's policy in place": "$KV.ASSENT_PROJECTS.a2.00",
 	"creates a pending entry":          "$KV.ASSENT_PENDING." + askID,
 	"withdraws another agent's ask":    "assent.v1.main.cancel.a2",
 	"asks as another agent":            "assent.v1.main.ask.a2",

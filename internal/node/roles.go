@@ -86,9 +86,9 @@ func Rights() []Right {
 func operatorRight() Right {
 	return Right{
 		Role: protocol.RoleOperator, Account: Core,
-		For: "writes policy, manages streams, discovers services",
+		For: "writes policy, revokes grants, manages streams, discovers services",
 		Publish: list(
-			kvWrite(protocol.BucketPolicy), kvWrite(protocol.BucketPresence),
+			kvWrite(protocol.BucketPolicy), kvWrite(protocol.BucketPresence), kvWrite(protocol.BucketGrants),
 			"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$O."+protocol.ObjectsModules+".>", "$SRV.>",
 		),
 		Subscribe:   list(inbox(protocol.RoleOperator), subject(protocol.KindEvent, "*")),
@@ -120,7 +120,10 @@ func gateRight() Right {
 			"$SRV.>",
 			kvRead(protocol.BucketPolicy), kvRead(protocol.BucketPresence),
 			kvRead(protocol.BucketPending), kvWrite(protocol.BucketPending),
-			kvRead(protocol.BucketGrants), kvWrite(protocol.BucketGrants),
+			// Read through the leader: a revoked grant must not live on at a replica.
+			"$JS.API.STREAM.MSG.GET.KV_"+protocol.BucketGrants, kvWrite(protocol.BucketGrants),
+			// Likewise: an upload that was acknowledged is known to every gate.
+			"$JS.API.STREAM.MSG.GET.KV_"+protocol.BucketProjects, "$JS.API.STREAM.INFO.KV_"+protocol.BucketProjects, kvWrite(protocol.BucketProjects),
 			"$JS.API.STREAM.INFO."+protocol.StreamDecisions, "$JS.API.STREAM.MSG.GET."+protocol.StreamDecisions,
 		),
 		Subscribe: list(

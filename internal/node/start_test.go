@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/internal/node/nodetest"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -233,9 +234,12 @@ func TestStreamsAreAsTheContractSays(t *testing.T) {
 		"ASSENT_REVIEW": func(c jetstream.StreamConfig) bool {
 			return c.Discard == jetstream.DiscardOld && c.DenyDelete && c.DenyPurge && c.MaxBytes == 1<<20
 		},
-		"KV_ASSENT_POLICY":   func(c jetstream.StreamConfig) bool { return c.MaxMsgsPerSubject == 64 && c.MaxAge == 0 },
-		"KV_ASSENT_PENDING":  func(c jetstream.StreamConfig) bool { return c.MaxAge == 0 && c.AllowDirect && c.MaxMsgsPerSubject == 1 },
-		"KV_ASSENT_GRANTS":   func(c jetstream.StreamConfig) bool { return c.AllowMsgTTL && c.MaxAge == 0 },
+		"KV_ASSENT_POLICY":  func(c jetstream.StreamConfig) bool { return c.MaxMsgsPerSubject == 64 && c.MaxAge == 0 },
+		"KV_ASSENT_PENDING": func(c jetstream.StreamConfig) bool { return c.MaxAge == 0 && c.AllowDirect && c.MaxMsgsPerSubject == 1 },
+		"KV_ASSENT_GRANTS":  func(c jetstream.StreamConfig) bool { return c.AllowMsgTTL && c.MaxAge == 0 },
+		"KV_ASSENT_PROJECTS": func(c jetstream.StreamConfig) bool {
+			return c.MaxAge == node.ProjectLife && c.MaxAge > policy.MaxMaxWait+24*time.Hour && c.MaxMsgsPerSubject == 1 && c.AllowMsgTTL
+		},
 		"KV_ASSENT_PRESENCE": func(c jetstream.StreamConfig) bool { return c.MaxAge == time.Minute && !c.AllowRollup },
 		"OBJ_ASSENT_MODULES": func(c jetstream.StreamConfig) bool { return true },
 	}

@@ -99,6 +99,9 @@ type Decision struct {
 	Requester      Requester    `json:"requester"`
 	AskedAt        time.Time    `json:"asked_at"`
 	DecidedAt      time.Time    `json:"decided_at"`
+	// Grant is what the approver granted with the answer, bound; nil for nothing.
+	// The record is what makes a grant: what is stored elsewhere only counts it down.
+	Grant *Grant `json:"grant,omitempty"`
 }
 
 func (d *Decision) version() Version { return d.V }
@@ -114,9 +117,25 @@ func (d *Decision) check() error {
 	if d.Result == FinalAllow && knownDenial(d.Outcome) {
 		return fmt.Errorf("%w: outcome %q does not go with allow", ErrField, d.Outcome)
 	}
+	if err := d.granted(); err != nil {
+		return err
+	}
 	return first(CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
 		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput),
 		optionalObject("input", d.Input), optionalToken("approver", d.Approver))
+}
+
+// granted refuses a grant that is not of this very decision: only a person's
+// allow gives one, to the agent that asked.
+func (d *Decision) granted() error {
+	g := d.Grant
+	if g == nil {
+		return nil
+	}
+	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || g.GrantedBy != d.Approver || g.Ask != d.Ask {
+		return fmt.Errorf("%w: the grant does not go with the decision", ErrField)
+	}
+	return g.bound()
 }
 
 func knownDenial(o Outcome) bool {

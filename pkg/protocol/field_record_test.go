@@ -3,7 +3,21 @@ package protocol
 import "strings"
 
 func decisionRows() []fieldRow {
+	granted := func(grant string) []string {
+		return []string{`result="allow"`, `outcome="allowed_by_human"`, "grant=" + grant}
+	}
+	const whole = `{"scope":"session","surface":"bash","patterns":["git *"],"node":"main","agent":"ci-42","granted_by":"oncall-1","ask":"` + askID + `"}`
 	rows := []fieldRow{
+		no(ErrField, "a grant on a denial", "grant="+whole),
+		no(ErrField, "a grant on a link's allow", append(granted(whole), `outcome="allowed_by_link"`)...),
+		no(ErrField, "a grant for another agent", granted(strings.Replace(whole, "ci-42", "ci-43", 1))...),
+		no(ErrField, "a grant by another person", granted(strings.Replace(whole, "oncall-1", "ci-42", 1))...),
+		no(ErrField, "a grant of another ask", granted(strings.Replace(whole, askID, otherID, 1))...),
+		yes("a grant on a person's allow", granted(whole)...),
+		yes("a grant on a person's allow with an end", granted(strings.Replace(whole, `"node"`, `"expires":"2026-03-02T18:00:00Z","node"`, 1))...),
+		yes("a grant on a person's allow with uses", granted(strings.Replace(whole, `"node"`, `"uses":3,"node"`, 1))...),
+		yes("a person's allow without a grant", granted("null")...),
+		yes("a denial with no grant in it", "grant=null"),
 		no(ErrField, "result missing", "result="),
 		no(ErrField, "result null", "result=null"),
 		no(ErrEnum, "result empty", `result=""`),

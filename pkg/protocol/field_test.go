@@ -61,7 +61,8 @@ func fieldRows() map[string][]fieldRow {
 		"verdict": verdictRows(), "link_request": linkRequestRows(), "query": queryRows(), "check": checkRows(), "log_record": logRecordRows(),
 		"terminal_request": terminalRequestRows(), "terminal_verdict": terminalVerdictRows(), "answer": answerRows(),
 		"answer_receipt": answerReceiptRows(), "decision": decisionRows(), "review_record": reviewRows(), "notice": noticeRows(),
-		"error_reply": errorReplyRows(), "pending": pendingRows(),
+		"error_reply": errorReplyRows(), "pending": pendingRows(), "stored_grant": storedGrantRows(),
+		"project_upload": projectUploadRows(), "project_receipt": projectReceiptRows(),
 		"cancel_receipt": {
 			no(ErrMalformed, "cancelled as text", `cancelled="true"`), no(ErrMalformed, "cancelled as a number", "cancelled=1"),
 			yes("cancelled", "cancelled=true"), yes("not cancelled", "cancelled=false"),
@@ -126,7 +127,7 @@ func idRowsOf(name string) []fieldRow {
 	switch name {
 	case "ask":
 		return askIDRows("id")
-	case "cancel", "cancel_receipt", "progress", "verdict", "log_receipt", "terminal_verdict", "answer", "answer_receipt", "decision", "review_record":
+	case "cancel", "cancel_receipt", "progress", "verdict", "log_receipt", "terminal_verdict", "answer", "answer_receipt", "decision", "review_record", "stored_grant":
 		return askIDRows("ask")
 	default:
 		return nil

@@ -20,18 +20,22 @@ var (
 	linkWords = []string{"allow", "deny", "defer"}
 	endWords  = []string{"allow", "deny"}
 	kindWords = []string{"human", "parent", "deny"}
+	// The scopes of a grant.
+	scopeWords = []string{"session", "tree", "agent", "project"}
 )
 
-func FuzzAsk(f *testing.F)           { fuzzMessage(f, "ask", nil) }
-func FuzzCancel(f *testing.F)        { fuzzMessage(f, "cancel", nil) }
-func FuzzCancelReceipt(f *testing.F) { fuzzMessage(f, "cancel_receipt", nil) }
-func FuzzProgress(f *testing.F)      { fuzzMessage(f, "progress", words{"status": {"pending"}}) }
-func FuzzVerdict(f *testing.F)       { fuzzMessage(f, "verdict", words{"verdict": linkWords}) }
-func FuzzLinkRequest(f *testing.F)   { fuzzMessage(f, "link_request", nil) }
-func FuzzQuery(f *testing.F)         { fuzzMessage(f, "query", nil) }
-func FuzzCheck(f *testing.F)         { fuzzMessage(f, "check", words{"state": {"allow", "ask", "deny"}}) }
-func FuzzLogRecord(f *testing.F)     { fuzzMessage(f, "log_record", words{"level": {"review", "debug"}}) }
-func FuzzLogReceipt(f *testing.F)    { fuzzMessage(f, "log_receipt", nil) }
+func FuzzAsk(f *testing.F)            { fuzzMessage(f, "ask", nil) }
+func FuzzCancel(f *testing.F)         { fuzzMessage(f, "cancel", nil) }
+func FuzzProjectUpload(f *testing.F)  { fuzzMessage(f, "project_upload", nil) }
+func FuzzProjectReceipt(f *testing.F) { fuzzMessage(f, "project_receipt", nil) }
+func FuzzCancelReceipt(f *testing.F)  { fuzzMessage(f, "cancel_receipt", nil) }
+func FuzzProgress(f *testing.F)       { fuzzMessage(f, "progress", words{"status": {"pending"}}) }
+func FuzzVerdict(f *testing.F)        { fuzzMessage(f, "verdict", words{"verdict": linkWords}) }
+func FuzzLinkRequest(f *testing.F)    { fuzzMessage(f, "link_request", nil) }
+func FuzzQuery(f *testing.F)          { fuzzMessage(f, "query", nil) }
+func FuzzCheck(f *testing.F)          { fuzzMessage(f, "check", words{"state": {"allow", "ask", "deny"}}) }
+func FuzzLogRecord(f *testing.F)      { fuzzMessage(f, "log_record", words{"level": {"review", "debug"}}) }
+func FuzzLogReceipt(f *testing.F)     { fuzzMessage(f, "log_receipt", nil) }
 func FuzzTerminalRequest(f *testing.F) {
 	fuzzMessage(f, "terminal_request", words{"kind": kindWords})
 }
@@ -45,6 +49,7 @@ func FuzzReviewRecord(f *testing.F)  { fuzzMessage(f, "review_record", nil) }
 func FuzzNotice(f *testing.F)        { fuzzMessage(f, "notice", nil) }
 func FuzzErrorReply(f *testing.F)    { fuzzMessage(f, "error_reply", nil) }
 func FuzzPending(f *testing.F)       { fuzzMessage(f, "pending", words{"role": kindWords}) }
+func FuzzStoredGrant(f *testing.F)   { fuzzMessage(f, "stored_grant", words{"scope": scopeWords}) }
 
 // words are the words that top-level fields of an accepted message may hold.
 type words map[string][]string

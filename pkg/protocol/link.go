@@ -18,6 +18,9 @@ type Entry struct {
 	Unit int `json:"unit"`
 	// HumanOnly: no link, grant or yolo answers it, only a person.
 	HumanOnly bool `json:"human_only,omitzero"`
+	// Floor: it is open since the call is not proven harmless, whatever the rules
+	// say; no grant answers it.
+	Floor bool `json:"floor,omitzero"`
 }
 
 // Unit is one piece that the shell reading found in a command.

@@ -74,6 +74,8 @@ func sampleAsk() Ask {
 	}
 }
 
+const sampleProjectPolicy = `{"permission":{"bash":{"npm *":"deny"}}}`
+
 func sampleEntries() []Entry {
 	return []Entry{{Surface: "bash", Value: "git push origin main", MatchedPattern: "*", Origin: "fleet"}}
 }
@@ -92,6 +94,12 @@ func samplePrompt() Prompt {
 
 func sampleGrant() *Grant {
 	return &Grant{Scope: ScopeSession, Surface: "bash", Patterns: []string{"git push *"}, Expires: "2026-03-02T18:00:00Z", Uses: 5}
+}
+
+func sampleBoundGrant() Grant {
+	g := *sampleGrant()
+	g.Node, g.Agent, g.Session, g.Root, g.Project, g.GrantedBy, g.Ask = "main", "ci-42", "s2", "s1", "github.com/acme/shop", "oncall-1", askID
+	return g
 }
 
 func sampleTerminalVerdict() TerminalVerdict {
@@ -130,6 +138,8 @@ func samples() []sample {
 		newSample("ask", sampleAsk()),
 		newSample("cancel", Cancel{V: 1, Ask: askID, Reason: "no longer needed"}),
 		newSample("cancel_receipt", CancelReceipt{V: 1, Ask: askID, Cancelled: true}),
+		newSample("project_upload", ProjectUpload{V: 1, Project: "github.com/acme/shop", Digest: ProjectDigest(sampleProjectPolicy), Policy: sampleProjectPolicy}),
+		newSample("project_receipt", ProjectReceipt{V: 1, Digest: ProjectDigest(sampleProjectPolicy)}),
 		newSample("progress", Progress{V: 1, Ask: askID, Status: StatusPending, Stage: "terminal:human", Since: at(2)}),
 		newSample("verdict", Verdict{V: 1, Ask: askID, Verdict: ChoiceDeny, Reason: "The path lies outside the project."}),
 		newSample("link_request", LinkRequest{V: 1, Link: "model-judge", Ask: sampleAsk(), Asks: sampleEntries(), Units: sampleUnits(),
@@ -151,6 +161,7 @@ func samples() []sample {
 		newSample("error_reply", ErrorReply{V: 1, Ask: askID, Error: Fault{Code: CodeConflict, Message: "this id stands for another call",
 			Remedy: "ask again with a new id"}}),
 		newSample("pending", samplePending()),
+		newSample("stored_grant", StoredGrant{V: 1, Grant: sampleBoundGrant()}),
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	BucketPending  = "ASSENT_PENDING"
 	BucketGrants   = "ASSENT_GRANTS"
 	BucketPresence = "ASSENT_PRESENCE"
+	BucketProjects = "ASSENT_PROJECTS"
 	ObjectsModules = "ASSENT_MODULES"
 
 	QueueGate     = "gate"

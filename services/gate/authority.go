@@ -2,26 +2,24 @@ package gate
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/assent-dev/assent/internal/grants"
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// authority is the policy in force at this gate, swapped whole whenever the
-// bucket ASSENT_POLICY changes.
+// authority is the policy in force at this gate, all layers of it, swapped whole
+// whenever the bucket ASSENT_POLICY changes.
 type authority struct {
-	kv      jetstream.KeyValue
+	layers  *layers.Store
 	log     *slog.Logger
 	changed func()
 	life    func() uint64 // number of the connection's life
-	now     atomic.Pointer[policy.Snapshot]
+	now     atomic.Pointer[policy.Set]
 	read    atomic.Uint64 // life in which now was read, and one
 }
 
@@ -39,8 +37,18 @@ func (a *authority) await(ctx context.Context) error {
 	return nil
 }
 
-// current is the policy of this moment. Never nil once the gate serves.
-func (a *authority) current() *policy.Snapshot { return a.now.Load() }
+// current is the policy of this moment for whoever no layer but the fleet's
+// speaks of; chain, terminal, limits and envelope are the same for all. Never nil
+// once the gate serves.
+func (a *authority) current() *policy.Snapshot {
+	if s := a.now.Load(); s != nil {
+		return s.Base()
+	}
+	return nil
+}
+
+// of is the policy of this moment for one who asks.
+func (a *authority) of(who policy.Who) *policy.Snapshot { return a.now.Load().For(who) }
 
 // chain are the links that the policy of this moment names; none before there
 // is a policy.
@@ -52,94 +60,53 @@ func (a *authority) chain() []string {
 }
 
 // watch follows the bucket until ctx ends and calls ready when the first state
-// is in: a gate answers nothing before.
+// is in: a gate answers nothing before. What was in force stays so until all
+// layers of a new watch are known: half of them would lack the others' denies.
 func (a *authority) watch(ctx context.Context, ready func()) error {
-	life := a.life()
-	w, err := a.kv.Watch(ctx, policy.LayerFleet)
-	if err != nil {
-		return fmt.Errorf("watching policy: %w", err)
-	}
-	defer w.Stop()
-	for stored := false; ; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e, open := <-w.Updates():
-			switch {
-			case !open:
-				return errWatchEnded
-			case e == nil:
-				if !stored {
-					a.swap(policy.Empty(), "no policy is stored: everything asks")
-				}
-				a.read.Store(life + 1)
-				ready()
-			default:
-				stored = true
-				if err := a.take(ctx, e); err != nil {
-					return err
-				}
-			}
+	life, book, known := a.life(), layers.NewBook(), false
+	take := func(e layers.Entry) error {
+		err := book.Take(e, func(e layers.Entry) (*policy.Document, error) { return a.layers.LastGood(ctx, e) })
+		switch {
+		case err != nil:
+			a.unknown(e, err)
+		case known:
+			a.swap(book)
 		}
+		return err
+	}
+	return a.layers.Watch(ctx, take, func() {
+		known = true
+		a.swap(book)
+		a.read.Store(life + 1)
+		ready()
+	})
+}
+
+// unknown clamps what is in force while nobody can tell what a broken layer
+// denied. Without anything in force the gate does not begin to serve.
+func (a *authority) unknown(e layers.Entry, err error) {
+	a.log.Error("THE STORED POLICY IS BROKEN, and what it denied before cannot be read: every allow is clamped to ask", "layer", e.Name(), "revision", e.Revision, "err", e.Err, "history", err)
+	if s := a.now.Load(); s != nil {
+		a.now.Store(s.Clamp("The stored policy is broken (" + e.Name() + ") and waits to be mended."))
 	}
 }
 
-var errWatchEnded = errors.New("watching policy: the watch ended")
-
-// take puts a stored document in force. One that does not compile clamps every
-// allow to ask until it is mended: at every gate alike, whenever it started. An
-// error means that its denies are not known: the watch is begun anew.
-func (a *authority) take(ctx context.Context, e jetstream.KeyValueEntry) error {
-	if e.Operation() != jetstream.KeyValuePut {
-		a.swap(policy.Empty().WithRevision(e.Revision()), "the policy was deleted: everything asks")
-		return nil
+// swap puts what a book holds in force.
+func (a *authority) swap(book *layers.Book) {
+	set := book.Set()
+	a.now.Store(set)
+	for _, e := range book.Broken() {
+		a.log.Error("THE STORED POLICY IS BROKEN: every allow is clamped to ask until it is mended", "layer", e.Name(), "revision", e.Revision, "err", e.Err)
 	}
-	s, err := policy.Compile(policy.LayerFleet, e.Value())
-	if err == nil {
-		a.swap(s.WithRevision(e.Revision()), "")
-		return nil
+	stored := book.Layers()
+	if len(stored) == 0 || !stored[0].Layer.IsFleet() {
+		a.log.Warn("no policy of the fleet layer is stored: everything asks")
 	}
-	last, unread := a.lastGood(ctx)
-	if unread != nil {
-		if last = a.current(); last == nil {
-			return unread // a gate without denies must not begin to serve
-		}
-	}
-	a.log.Error("THE STORED POLICY IS BROKEN: every allow is clamped to ask until it is mended", "revision", e.Revision(), "err", err, "denies_of_revision", last.Revision())
-	a.swap(last.Clamp("The stored policy is broken and waits to be mended.").WithRevision(e.Revision()), "")
-	return unread
-}
-
-// lastGood is the newest stored revision that compiles: its denies stay in
-// force while a broken one clamps. Empty where there never was one.
-func (a *authority) lastGood(ctx context.Context) (*policy.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-	history, err := a.kv.History(ctx, policy.LayerFleet)
-	if err != nil {
-		return nil, fmt.Errorf("reading the policy's history: %w", err)
-	}
-	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Operation() != jetstream.KeyValuePut {
-			continue
-		}
-		if s, err := policy.Compile(policy.LayerFleet, history[i].Value()); err == nil {
-			return s.WithRevision(history[i].Revision()), nil
-		}
-	}
-	return policy.Empty(), nil
-}
-
-func (a *authority) swap(s *policy.Snapshot, why string) {
-	a.now.Store(s)
-	if why != "" {
-		a.log.Warn(why)
-	}
-	a.log.Info("policy in force", "revision", s.Revision(), "digest", s.Digest(), "chain", s.Chain(), "clamped", s.Clamped() != "")
+	a.log.Info("policy in force", "revision", set.Revision(), "digest", set.Digest(), "layers", len(stored), "chain", set.Base().Chain(), "clamped", set.Clamped() != "")
 	a.changed()
 }
 
 // mayDelegate is the envelope: whether a link may allow what is open here.
 func (r ruled) mayDelegate(ask protocol.Ask) (bool, string) {
-	return r.snapshot.LinkMayAllow(r.ruling.Open(), policyCall(ask))
+	return r.snapshot.LinkMayAllow(r.ruling.Open(), grants.Call(ask))
 }

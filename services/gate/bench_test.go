@@ -64,7 +64,7 @@ func BenchmarkRuling(b *testing.B) {
 	ask := a.bash("git status")
 	digest := must(ask.Digest(nodetest.Name))(b)
 	for b.Loop() {
-		ruled := g.rule(ask)
+		ruled := must(g.rule(b.Context(), ask))(b)
 		if d := ruled.decision(g.Gate, call{ask: ask, digest: digest}); !d.Allowed() {
 			b.Fatal("not allowed")
 		}

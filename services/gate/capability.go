@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -109,15 +110,18 @@ func (c *capability) accept() {
 	}
 }
 
-// check answers a query at parity with the gate: the same snapshot as an ask of
-// this moment.
-func (g *Gate) check(c *capability, q protocol.Query) protocol.Check {
-	pq := policy.Query{Surface: q.Surface, Value: q.Value, Tool: q.Tool, Cwd: c.ask.Cwd, Home: c.ask.Home}
-	if q.Cwd != "" {
-		pq.Cwd = q.Cwd
+// check answers a query at parity with the gate: the same policy as an ask of
+// this moment has, for whoever asks and in its project.
+func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (protocol.Check, error) {
+	file, err := g.files.of(ctx, c.ask)
+	if err != nil {
+		return protocol.Check{}, err
 	}
-	r := g.policy.current().Check(pq)
-	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}
+	asks := whoAsks(c.ask, file)
+	asks.AgentName = cmp.Or(q.AgentName, asks.AgentName)
+	pq := policy.Query{Surface: q.Surface, Value: q.Value, Tool: q.Tool, Cwd: cmp.Or(q.Cwd, c.ask.Cwd), Home: c.ask.Home, Platform: c.ask.Platform}
+	r := g.policy.of(asks).Check(pq)
+	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
 }
 
 // write keeps a link's log record, stamped with the ask and the link. The

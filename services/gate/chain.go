@@ -77,7 +77,7 @@ func (g *Gate) askLink(ctx context.Context, p protocol.Pending, link string) (pr
 		t.Verdict, t.Reason, t.Failure = v.Verdict, protocol.Safe(v.Reason, protocol.MaxReason, true), v.Failure
 	}
 	if t.Verdict == protocol.ChoiceAllow {
-		g.applyEnvelope(p, &t)
+		g.applyEnvelope(ctx, p, &t)
 	}
 	if t.Failure != "" {
 		g.count("link", t.Failure)
@@ -92,9 +92,14 @@ func (g *Gate) askLink(ctx context.Context, p protocol.Pending, link string) (pr
 
 // applyEnvelope makes a defer of an allow that the operator's bound does not
 // cover. The envelope is the gate's: no link is asked whether it keeps to it.
-func (g *Gate) applyEnvelope(p protocol.Pending, t *protocol.TrailEntry) {
-	r := g.rule(p.Ask)
-	if ok, why := r.mayDelegate(p.Ask); !ok {
+func (g *Gate) applyEnvelope(ctx context.Context, p protocol.Pending, t *protocol.TrailEntry) {
+	ok, why := false, ""
+	if r, err := g.rule(ctx, p.Ask); err != nil {
+		why = err.Error()
+	} else {
+		ok, why = r.mayDelegate(p.Ask)
+	}
+	if !ok {
 		t.Verdict, t.Capped = protocol.ChoiceDefer, true
 		g.log.Info("link's allow is outside the envelope", "ask", p.Ask.ID, "link", t.Link, "why", why)
 	}

@@ -282,6 +282,7 @@ func (g *Gate) sweep(ctx context.Context) {
 				g.takeUp(id)
 			}
 			g.limits.forget(now)
+			g.uploads.forget(now)
 		}
 	}
 }

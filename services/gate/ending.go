@@ -21,6 +21,8 @@ type ending struct {
 	edited  jsontext.Value
 	// approver is the person who answered, whoever decided in the end.
 	approver string
+	// grant is what that person granted with the answer.
+	grant *protocol.Grant
 }
 
 func (e ending) decided() bool { return e.result.Valid() }
@@ -28,6 +30,13 @@ func (e ending) decided() bool { return e.result.Valid() }
 // denial is an ending by the gate's own hand.
 func denial(outcome protocol.Outcome, reason string) ending {
 	return ending{result: protocol.FinalDeny, outcome: outcome, reason: reason, by: protocol.Decider{Kind: protocol.DeciderGate}}
+}
+
+// after keeps on the record who allowed, and what was changed, before an ending by
+// the gate's own hand.
+func (e ending) after(allow ending) ending {
+	e.approver, e.edited, e.note = allow.approver, allow.edited, allow.note
+	return e
 }
 
 // byLink is how a link's verdict ends an ask: the last entry of the trail.
@@ -44,7 +53,7 @@ func byLink(t protocol.TrailEntry) ending {
 
 // byTerminal is how a terminal's verdict ends an ask.
 func byTerminal(role protocol.TerminalKind, v protocol.TerminalVerdict) ending {
-	e := ending{result: v.Verdict, outcome: v.Outcome, reason: v.Reason, note: v.Note, abort: v.Abort, edited: v.EditedInput, approver: v.Approver}
+	e := ending{result: v.Verdict, outcome: v.Outcome, reason: v.Reason, note: v.Note, abort: v.Abort, edited: v.EditedInput, approver: v.Approver, grant: v.Grant}
 	if v.Approver != "" {
 		e.by = protocol.Decider{Kind: protocol.DeciderHuman, Name: v.Approver}
 	} else {

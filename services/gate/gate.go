@@ -23,7 +23,8 @@ type call struct {
 // it is not decided within patience. Whoever gets Progress asks again with the
 // same id, here or at any other gate, and joins.
 //
-// errConflict for an id that is another call's. Any other error means that the
+// errConflict for an id that is another call's, errNeedProject for a project's
+// policy that has to be uploaded first. Any other error means that the
 // decision could not be recorded or the ask not stored: the answer is then deny.
 func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 	if known, ok, err := g.join(ctx, c); ok || err != nil {
@@ -36,12 +37,16 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 		return g.limited(ctx, c, limitRate), nil
 	}
 
-	ruled := g.rule(c.ask) // recorded authority: rules in layers, most restrictive wins
+	ruled, err := g.rule(ctx, c.ask) // recorded authority: rules in layers, most restrictive wins; then grants
+	if err != nil {
+		return reply{}, err
+	}
+	ruled = g.granted(ctx, c, ruled)
 	if ruled.settled() {
 		return g.record(ctx, ruled.decision(g, c))
 	}
 
-	err := g.open(ctx, c, ruled) // durable and owned, before the first link
+	err = g.open(ctx, c, ruled) // durable and owned, before the first link
 	if errors.Is(err, errCrowded) {
 		return g.crowded(ctx, c)
 	}
@@ -73,15 +78,21 @@ func (g *Gate) carry(ctx context.Context, h *held) error {
 }
 
 // settle ends an open ask: a live allow is ruled once more under the rules of
-// this moment, the decision is recorded, whoever asks is woken, and only then
-// the entry goes.
+// this moment, the decision is recorded, what it grants is stored, whoever asks is
+// woken, and only then the entry goes.
 func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	p := h.item().Pending
 	if err := g.known(ctx); err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
-	d, err := g.recorder.store(ctx, g.conclude(p, end)) // or the one that stands already
+	d, err := g.conclude(ctx, p, end)
+	if err == nil {
+		d, err = g.recorder.store(ctx, d) // or the one that stands already
+	}
 	if err != nil {
+		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
+	}
+	if err := g.remember(ctx, d); err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
 	g.waiters.wake(d)

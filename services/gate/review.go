@@ -81,7 +81,11 @@ func (r *review) closed(ctx context.Context, d protocol.Decision) {
 	if d.Allowed() {
 		event = protocol.EventRequestApproved
 	}
-	r.note(ctx, d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "agent": d.Agent})
+	fields := map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "agent": d.Agent}
+	if d.Grant != nil {
+		fields["grant"] = d.Grant
+	}
+	r.note(ctx, d.Ask, event, fields)
 }
 
 func (r *review) limited(ctx context.Context, d protocol.Decision, which string) {

@@ -2,8 +2,11 @@ package gate
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/grants"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -12,6 +15,10 @@ import (
 type ruled struct {
 	ruling   policy.Ruling
 	snapshot *policy.Snapshot
+	// grants are those that the ruling rests on.
+	grants []grants.Stored
+	// project is the digest of the project's own policy, "" for none.
+	project string
 }
 
 // known waits until the policy that rule works with is that of this moment, for
@@ -22,10 +29,15 @@ func (g *Gate) known(ctx context.Context) error {
 	return g.policy.await(ctx)
 }
 
-// rule rules ask under the policy of this moment.
-func (g *Gate) rule(ask protocol.Ask) ruled {
-	s := g.policy.current()
-	return ruled{ruling: s.Rule(policyCall(ask)), snapshot: s}
+// rule rules ask under the policy of this moment and the project's own that the
+// ask names. errNeedProject where that one is not stored.
+func (g *Gate) rule(ctx context.Context, ask protocol.Ask) (ruled, error) {
+	file, err := g.files.of(ctx, ask)
+	if err != nil {
+		return ruled{}, err
+	}
+	s := g.policy.of(whoAsks(ask, file))
+	return ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s, project: ask.Project.Digest}, nil
 }
 
 // settled says whether nobody else need be asked. Only an explicit ask is open:
@@ -45,10 +57,24 @@ func (r ruled) decision(g *Gate, c call) protocol.Decision {
 	case e.Origin == policy.OriginYolo:
 		d.Result, d.Outcome = protocol.FinalAllow, protocol.AllowedByYolo
 		d.DecidedBy.Kind = protocol.DeciderYolo
+	case len(r.ruling.Cleared) > 0:
+		d.Result, d.Outcome, d.Asks = protocol.FinalAllow, protocol.AllowedByGrant, entries(r.ruling.Cleared)
+		d.Approver = r.giver(e)
+		d.DecidedBy.Kind, d.DecidedBy.Name = protocol.DeciderGrant, d.Approver
 	default:
 		d.Result, d.Outcome = protocol.FinalAllow, protocol.AllowedByRule
 	}
 	return d
+}
+
+// giver is the person whose grant cleared an entry.
+func (r ruled) giver(e policy.Entry) string {
+	for _, g := range r.grants {
+		if policy.OriginGrant+g.Ask == e.Origin {
+			return g.GrantedBy
+		}
+	}
+	return ""
 }
 
 // describe fills in which rule a decision is about.
@@ -59,17 +85,21 @@ func (r ruled) describe(d *protocol.Decision) {
 }
 
 func (r ruled) ref() protocol.PolicyRef {
-	return protocol.PolicyRef{Revision: r.snapshot.Revision(), Digest: r.snapshot.Digest()}
+	return protocol.PolicyRef{Revision: r.snapshot.Revision(), Digest: r.snapshot.Digest(), Project: r.project, Grants: strings.Join(r.ruling.Grants(), ",")}
 }
 
 // open are the entries that the rules left open, as the wire says them.
-func (r ruled) open() []protocol.Entry {
-	open := r.ruling.Open()
-	entries := make([]protocol.Entry, 0, len(open))
-	for _, e := range open {
-		entries = append(entries, protocol.Entry{Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit, HumanOnly: e.HumanOnly})
+func (r ruled) open() []protocol.Entry { return entries(r.ruling.Open()) }
+
+func entries(of []policy.Entry) []protocol.Entry {
+	out := make([]protocol.Entry, 0, len(of))
+	for _, e := range of {
+		out = append(out, protocol.Entry{
+			Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit,
+			HumanOnly: e.HumanOnly, Floor: e.Floor,
+		})
 	}
-	return entries
+	return out
 }
 
 func (r ruled) units() []protocol.Unit {
@@ -83,14 +113,6 @@ func (r ruled) units() []protocol.Unit {
 // prompt is how the open entry to report is put to a person.
 func (r ruled) prompt(ask protocol.Ask) protocol.Prompt {
 	return protocol.Prompt{Name: ask.Tool.Name, Description: r.ruling.Decisive.Reason, Guidance: r.ruling.Decisive.Guidance}
-}
-
-func policyCall(ask protocol.Ask) policy.Call {
-	c := policy.Call{Tool: ask.Tool.Name, Input: ask.Tool.Input, Cwd: ask.Cwd, Home: ask.Home, Platform: ask.Platform}
-	for _, p := range ask.Paths {
-		c.Paths = append(c.Paths, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
-	}
-	return c
 }
 
 // wireAction is the action's word on the wire; no action is written as deny.
@@ -108,7 +130,7 @@ func wireAction(a policy.Action) protocol.Action {
 // conclude makes the decision of an open ask that ended. Before an allow that a
 // link or a person gave, the call as edited is ruled again under the policy of
 // this moment: a static deny is final, whoever allowed and whenever it came.
-func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
+func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (protocol.Decision, error) {
 	d := g.newDecision(p.Ask, p.Digest, p.Requester, p.Since)
 	d.Asks, d.Trail, d.Policy = p.Asks, p.Trail, p.Policy
 	if len(p.Asks) > 0 {
@@ -119,18 +141,26 @@ func (g *Gate) conclude(p protocol.Pending, end ending) protocol.Decision {
 		d.Origin = "authorizer:" + end.by.Name
 	}
 	if end.result == protocol.FinalAllow {
-		again := g.rule(edited(p.Ask, end))
-		d.Policy = again.ref()
-		if by, refused := again.refuses(end); refused {
+		again, err := g.rule(ctx, edited(p.Ask, end))
+		switch by, refused := again.refuses(end); {
+		case errors.Is(err, errNeedProject):
+			end = denial(protocol.Unavailable, "The project's own policy that this was asked under is not stored any more, so nobody knows what it would deny. Ask again.").after(end)
+		case err != nil:
+			return protocol.Decision{}, err
+		case refused:
 			again.describe(&d)
 			end = end.overruled(by)
+		default:
+			d.Policy = again.ref()
 		}
+		d.Policy.Grants = p.Policy.Grants // what they cleared was not put to anybody
 	}
 	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
 	d.Approver = end.approver
 	d.DecidedBy = end.by
 	d.DecidedBy.Node = g.node
-	return d
+	d.Grant = g.given(p, end)
+	return d, nil
 }
 
 // refuses returns the entry to which an allow falls, if any: the rules deny the

@@ -153,8 +153,10 @@ func (g *Gate) answerAsk(m *nats.Msg, c call, r reply, err error) {
 	switch {
 	case errors.Is(err, errConflict):
 		g.answerFault(m, c.ask.ID, *conflictFault())
+	case errors.Is(err, errNeedProject):
+		g.answerFault(m, c.ask.ID, *needProjectFault())
 	case err != nil || r.decision == nil && r.progress == nil:
-		d := g.refuse(c, protocol.Unavailable, unrecordedReason)
+		d := g.refuse(c, protocol.Unavailable, unavailableReason(err))
 		g.answer(m, &d) // first: telling of a failure may take as long as the failure
 		g.fail("unrecorded", "ask is denied: it could not be decided on the record", c.ask.ID, err)
 	case r.decision != nil:
@@ -248,7 +250,15 @@ func (g *Gate) serveQuery(m *nats.Msg) {
 		g.answerFault(m, c.ask.ID, protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false)})
 		return
 	}
-	send(g, m, g.check(c, q))
+	ctx, cancel := context.WithTimeout(context.Background(), serveTime)
+	defer cancel()
+	answer, err := g.check(ctx, c, q)
+	if err != nil {
+		g.fail("query", "a link's query could not be answered", c.ask.ID, err)
+		g.answerFault(m, c.ask.ID, protocol.Fault{Code: protocol.CodeUnavailable, Message: "the project's own policy cannot be read"})
+		return
+	}
+	send(g, m, answer)
 }
 
 // maxLogRecord bounds one log record of a judge, in bytes.

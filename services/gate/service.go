@@ -14,7 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/grants"
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/internal/projects"
 	"github.com/assent-dev/assent/internal/record"
 	"github.com/assent-dev/assent/internal/version"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -28,6 +31,7 @@ const (
 	maxAsks     = 16384 // requests that wait here, not asks: those are on disk
 	maxCancels  = 1024
 	maxQueries  = 1024
+	maxUploads  = 64
 	startupTime = 30 * time.Second
 )
 
@@ -55,8 +59,11 @@ type Gate struct {
 	failSafe   *prometheus.CounterVec
 
 	policy       *authority
+	files        *files
+	uploads      *limits
 	pending      *pending.Store
 	recorder     *recorder
+	grants       *grants.Store
 	review       *review
 	capabilities *capabilities
 	presence     *presence
@@ -92,6 +99,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Gate, error) {
 		links:        &links{nc: nc, node: cfg.Node},
 		mirror:       newMirror(),
 		limits:       newLimits(),
+		uploads:      newLimits(),
 		waiters:      newWaiters(),
 		desk:         newDesk(),
 		stopping:     make(chan struct{}),
@@ -112,19 +120,27 @@ func (g *Gate) bind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules, err := js.KeyValue(ctx, protocol.BucketPolicy)
+	rules, err := layers.Open(ctx, js)
 	if err != nil {
-		return fmt.Errorf("opening bucket %s: %w", protocol.BucketPolicy, err)
+		return err
 	}
+	uploaded, err := projects.New(g.nc)
+	if err != nil {
+		return err
+	}
+	g.files = newFiles(uploaded)
 	if g.presenceKV, err = js.KeyValue(ctx, protocol.BucketPresence); err != nil {
 		return fmt.Errorf("opening bucket %s: %w", protocol.BucketPresence, err)
+	}
+	if g.grants, err = grants.New(g.nc); err != nil {
+		return err
 	}
 	g.recorder = &recorder{Reader: decisions, js: js, subjects: g.subjects}
 	g.review = &review{js: js, subjects: g.subjects, gate: g.name, failed: func(id string, err error) {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
 	}}
-	g.policy = &authority{kv: rules, log: g.log, life: g.connection.number, changed: func() { g.notify(protocol.Notice{Kind: protocol.NoticeReady}) }}
+	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: func() { g.notify(protocol.Notice{Kind: protocol.NoticeReady}) }}
 	return nil
 }
 
@@ -170,7 +186,7 @@ func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) e
 	rules, people, asks := newSignal(), newSignal(), newSignal()
 	watchers.Go(func() { g.connection.follow(watching) })
 	watchers.Go(func() {
-		g.followBucket(watching, g.policy.kv, func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
+		g.followBucket(watching, g.policy.layers.Bucket(), func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
 	})
 	watchers.Go(func() {
 		g.followBucket(watching, g.presenceKV, func(ctx context.Context) error { return g.watchPresence(ctx, people.give) })
@@ -255,6 +271,7 @@ func (g *Gate) forLinks() ([]endpoint, error) {
 func (g *Gate) forAgents() ([]endpoint, error) {
 	return []endpoint{
 		{g.subjects.All(protocol.KindCancel), protocol.QueueGate, maxCancels, g.serveCancel, g.dropFull},
+		{g.subjects.All(protocol.KindProject), protocol.QueueGate, maxUploads, g.serveProject, g.refuseFull},
 		{g.subjects.All(protocol.KindAsk), protocol.QueueGate, maxAsks, g.serveAsk, g.refuseFull},
 	}, nil
 }
@@ -311,7 +328,7 @@ func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
 		case e, open := <-w.Updates():
 			switch {
 			case !open:
-				return errWatchEnded
+				return layers.ErrWatch
 			case e == nil:
 				ready()
 			case e.Operation() != jetstream.KeyValuePut:

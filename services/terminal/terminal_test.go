@@ -102,6 +102,76 @@ func TestAnAnswerIsStoredWhole(t *testing.T) {
 	}
 }
 
+// A grant is stored as the approver gave it, or the whole answer is refused: an
+// answer without its grant would let the approver believe in one.
+func TestAGrantStandsOrFallsWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve("t1")
+	a := r.approver("oncall-1")
+	session := func(p *protocol.Pending) { p.Ask.Session.ID = "s1" }
+	only := func(change func(*protocol.Entry)) func(*protocol.Pending) {
+		return func(p *protocol.Pending) { session(p); change(&p.Asks[0]) }
+	}
+	bash := func(s protocol.Scope, patterns ...string) protocol.Grant {
+		return protocol.Grant{Scope: s, Surface: "bash", Patterns: patterns}
+	}
+	ended := bash(protocol.ScopeAgent, "make *")
+	ended.Expires = time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	lasting := bash(protocol.ScopeSession, "make *")
+	lasting.Expires, lasting.Uses = time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 3
+	for name, row := range map[string]struct {
+		ask   func(*protocol.Pending)
+		grant protocol.Grant
+		edit  string
+		says  string // "" where it stands
+	}{
+		"for the session":                        {session, bash(protocol.ScopeSession, "make *"), "", ""},
+		"for the agent":                          {session, bash(protocol.ScopeAgent, "make"), "", ""},
+		"with an end and uses":                   {session, lasting, "", ""},
+		"with a pattern of one's own":            {session, bash(protocol.ScopeAgent, "m*"), "", ""},
+		"for a project of which nothing is said": {session, bash(protocol.ScopeProject, "make *"), "", "names no project"},
+		"wider than the call":                    {session, bash(protocol.ScopeAgent, "make *", "rm *"), "", "would not cover the call that you answer"},
+		"for every command":                      {session, bash(protocol.ScopeAgent, "*"), "", "every command"},
+		"that has ended":                         {session, ended, "", "ended already"},
+		"on a floor":                             {only(func(e *protocol.Entry) { e.Floor = true }), bash(protocol.ScopeAgent, "make *"), "", "answered each time"},
+		"on what only a person answers":          {only(func(e *protocol.Entry) { e.HumanOnly = true }), bash(protocol.ScopeAgent, "make *"), "", "answered each time"},
+		"on a changed call":                      {session, bash(protocol.ScopeAgent, "make *"), `{"command":"make x"}`, "was changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := r.taken(row.ask)
+			ans := answerOf(a.name, p.Ask.ID, allow)
+			if ans.Grant = &row.grant; row.edit != "" {
+				ans.EditedInput = jsontext.Value(row.edit)
+			}
+			got := a.answer(ans)
+			v := r.entry(p.Ask.ID).Verdict
+			if row.says != "" {
+				if got.Accepted || !strings.Contains(got.Error, row.says) || v != nil {
+					t.Fatalf("receipt %+v, stored %+v", got, v)
+				}
+				if got := a.answer(answerOf(a.name, p.Ask.ID, allow)); !got.Accepted {
+					t.Errorf("without the grant: %+v", got)
+				}
+				return
+			}
+			if !got.Accepted || v == nil || v.Grant == nil || v.Grant.Scope != row.grant.Scope || v.Grant.Uses != row.grant.Uses || v.Grant.Expires != row.grant.Expires {
+				t.Errorf("receipt %+v, stored %+v", got, v)
+			}
+		})
+	}
+	t.Run("bound by the approver", func(t *testing.T) {
+		p := r.taken(session)
+		ans := answerOf(a.name, p.Ask.ID, allow)
+		g := bash(protocol.ScopeAgent, "make *")
+		ans.Grant = &g
+		body := strings.Replace(string(must(protocol.Write(ans))(t)), `"grant":{`, `"grant":{"agent":"another",`, 1)
+		if receipt, fault, err := a.send(p.Ask.ID, []byte(body)); err != nil || fault == nil || receipt != nil && receipt.Accepted {
+			t.Errorf("%+v %v %v", receipt, fault, err)
+		}
+	})
+}
+
 func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -144,20 +214,6 @@ func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 		got := a.answer(answerOf(a.name, id, allow))
 		if got.Accepted || got.AnsweredBy != "oncall-2" || got.Verdict != no || !got.At.Equal(d.DecidedAt) || !strings.Contains(got.Error, "denied_by_rule") {
 			t.Errorf("receipt %+v", got)
-		}
-	})
-	t.Run("with a grant, and then nothing is stored", func(t *testing.T) {
-		p := r.taken()
-		ans := answerOf(a.name, p.Ask.ID, allow)
-		ans.Grant = &protocol.Grant{Scope: protocol.ScopeSession, Surface: "bash", Patterns: []string{"make *"}}
-		if got := a.answer(ans); got.Accepted || !strings.Contains(got.Error, "grant") {
-			t.Errorf("receipt %+v", got)
-		}
-		if r.entry(p.Ask.ID).Verdict != nil {
-			t.Error("it was stored")
-		}
-		if got := a.answer(answerOf(a.name, p.Ask.ID, allow)); !got.Accepted {
-			t.Errorf("without one: %+v", got)
 		}
 	})
 	t.Run("that is no answer", func(t *testing.T) {

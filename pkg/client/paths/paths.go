@@ -32,7 +32,35 @@ func Resolve(cwd, home string, typed []string) []protocol.Path {
 			add(protocol.Path{Raw: raw, Resolved: resolved})
 		}
 	}
+	for _, alias := range aliases(cwd, home, typed) {
+		add(alias)
+	}
 	return out
+}
+
+// aliases are other names of cwd, or of a folder in it, by which typed reach
+// into it: of cwd itself, as what counts as inside of it is its host's to say.
+func aliases(cwd, home string, typed []string) []protocol.Path {
+	here := follow(cwd)
+	var out []protocol.Path
+	for _, raw := range typed {
+		lexical := filepath.Clean(absolute(cwd, home, raw))
+		if !filepath.IsAbs(lexical) || below(lexical, filepath.Clean(cwd)) || below(lexical, here) || !below(follow(lexical), here) {
+			continue
+		}
+		for at := filepath.Dir(lexical); at != filepath.Dir(at) && below(follow(at), here); at = filepath.Dir(at) {
+			if !below(follow(filepath.Dir(at)), here) {
+				out = append(out, protocol.Path{Raw: cwd, Resolved: at})
+			}
+		}
+	}
+	return out
+}
+
+// below says whether a clean path is dir or lies in it.
+func below(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || os.IsPathSeparator(rest[0]) || strings.HasSuffix(dir, string(filepath.Separator)))
 }
 
 // resolve says where raw leads: as the system reads it, links before "..", and,
@@ -155,5 +183,5 @@ func Links(cwd, home string, words []string) []protocol.Path {
 			}
 		}
 	}
-	return out
+	return append(out, aliases(cwd, home, words)...)
 }

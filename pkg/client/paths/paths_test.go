@@ -127,3 +127,28 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+func TestOtherNamesOfTheWorkingFolder(t *testing.T) {
+	t.Parallel()
+	root := tree(t)
+	in := func(rel string) string { return filepath.Join(root, rel) }
+	if err := os.Symlink(in("app/sub"), in("door")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, raw string
+		want      []protocol.Path
+	}{
+		{"by another name of it", in("linked/sub/a"), []protocol.Path{{Raw: in("app"), Resolved: in("linked")}}},
+		{"by another name of a folder in it", in("door/a"), []protocol.Path{{Raw: in("app"), Resolved: in("door")}}},
+		{"by its own name", in("app/sub/a"), nil},
+		{"a file elsewhere", in("secret/key"), nil},
+		{"a link in it that leads out", "key", nil},
+		{"through another name and out again", in("linked/out/x"), nil},
+		{"the disk", "/", nil},
+	} {
+		if got := aliases(in("app"), "/nobody", []string{row.raw}); !slices.Equal(got, row.want) {
+			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
+		}
+	}
+}

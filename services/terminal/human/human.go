@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/assent-dev/assent/internal/grants"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/terminal"
@@ -69,10 +70,6 @@ func (r *refused) Error() string { return r.receipt.Error }
 // to people. The receipt says whether it stands, and else who was first or what
 // was wrong. An error means that nothing is known: the approver tries again.
 func (t *Terminal) Answer(ctx context.Context, a protocol.Answer) (protocol.AnswerReceipt, error) {
-	if a.Grant != nil {
-		// Storing the answer without the grant would let the approver believe in one.
-		return refusal(a.Ask, "this version keeps no grants: answer without one"), nil
-	}
 	v := verdict(a, time.Now().UTC())
 	_, err := t.pending.Update(ctx, a.Ask, func(p *protocol.Pending) error {
 		if p.Verdict != nil && p.Verdict.Approver == v.Approver && p.Verdict.At.Equal(v.At) {
@@ -80,6 +77,10 @@ func (t *Terminal) Answer(ctx context.Context, a protocol.Answer) (protocol.Answ
 		}
 		if err := answerable(*p, v.At); err != nil {
 			return err
+		}
+		if err := grants.Check(*p, v, v.At); err != nil {
+			// The answer without the grant would let the approver believe in one.
+			return &refused{refusal(a.Ask, err.Error())}
 		}
 		p.Verdict = &v
 		return nil
@@ -138,7 +139,7 @@ func verdict(a protocol.Answer, now time.Time) protocol.TerminalVerdict {
 	}
 	return protocol.TerminalVerdict{
 		Ask: a.Ask, Verdict: a.Verdict, Outcome: outcome, Reason: a.Reason, Note: a.Note, Abort: a.Abort,
-		EditedInput: a.EditedInput, Approver: a.Approver, At: now,
+		EditedInput: a.EditedInput, Grant: a.Grant, Approver: a.Approver, At: now,
 	}
 }
 

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// grantFlags are the flags of an answer that grants.
+type grantFlags struct {
+	scope, surface, expires string
+	patterns                []string
+	uses                    int
+}
+
+// never is the word for a grant without an end.
+const never = "never"
+
+func (f *grantFlags) flags(fl *pflag.FlagSet) {
+	fl.StringVar(&f.scope, "grant", "", "with allow: remember it, for this session, tree, project or agent")
+	fl.StringArrayVar(&f.patterns, "pattern", nil, "with --grant: what to allow from now on, instead of the suggestion; may be given again")
+	fl.StringVar(&f.surface, "surface", "", "with --grant: the surface of the patterns; left out, that of the suggestion")
+	fl.StringVar(&f.expires, "expires", "", "with --grant: how long it holds, as 30m or 2026-03-02T18:00:00Z, or never (default 8h)")
+	fl.IntVar(&f.uses, "uses", 0, "with --grant: how many calls it may let pass; 0 is no limit")
+}
+
+func (f *grantFlags) given() bool { return f.scope != "" }
+
+// check refuses flags that do not go together, before anything is looked up.
+func (f *grantFlags) check(verdict protocol.FinalChoice, edited bool) error {
+	rest := len(f.patterns) > 0 || f.surface != "" || f.expires != "" || f.uses != 0
+	switch {
+	case !f.given() && rest:
+		return usagef("--pattern, --surface, --expires and --uses go with --grant session, tree, project or agent")
+	case !f.given():
+		return nil
+	case verdict != protocol.FinalAllow:
+		return usagef("--grant goes with allow: to refuse such calls from now on, write a deny rule")
+	case edited:
+		return usagef("--grant does not go with --input: a grant is on what the agent asked")
+	case f.uses < 0:
+		return usagef("--uses %d: want 0 for no limit, or how many calls", f.uses)
+	}
+	if err := new(protocol.Scope).UnmarshalText([]byte(f.scope)); err != nil {
+		return usagef("--grant %q: want session, tree, project or agent", protocol.Safe(f.scope, 40, false))
+	}
+	_, err := f.end(time.Now())
+	return err
+}
+
+// end is when the grant ends; the zero time is never.
+func (f *grantFlags) end(now time.Time) (time.Time, error) {
+	switch f.expires {
+	case "":
+		return now.Add(desk.GrantLife), nil
+	case never:
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(f.expires); err == nil && d >= time.Second {
+		return now.Add(d), nil
+	}
+	if at, err := time.Parse(time.RFC3339, f.expires); err == nil && at.After(now) {
+		return at, nil
+	}
+	return time.Time{}, usagef("--expires %q: want a time to come, as 30m, 8h or 2026-03-02T18:00:00Z, or never", protocol.Safe(f.expires, 40, false))
+}
+
+// grant is what the flags grant on a pending ask.
+func (f *grantFlags) grant(item pending.Item) (*protocol.Grant, error) {
+	end, err := f.end(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	g, err := desk.Grant(item, protocol.Scope(f.scope), f.surface, f.patterns, end, f.uses)
+	if err != nil {
+		return nil, fmt.Errorf("%w: see `assent pending`, or answer without --grant", err)
+	}
+	return &g, nil
+}
+
+// grantLine is a grant in one line, for whoever is about to give it.
+func grantLine(g protocol.Grant) string {
+	quoted := make([]string, len(g.Patterns))
+	for i, p := range g.Patterns {
+		quoted[i] = `"` + p + `"`
+	}
+	text := fmt.Sprintf("%s %s, for %s, %s", g.Surface, strings.Join(quoted, " and "), scopeText(g.Scope), untilText(g.Expires))
+	if g.Uses > 0 {
+		text += ", " + count(g.Uses, "call")
+	}
+	return protocol.Safe(text, 2000, false)
+}
+
+func scopeText(s protocol.Scope) string {
+	switch s {
+	case protocol.ScopeSession:
+		return "this session of the agent"
+	case protocol.ScopeTree:
+		return "this agent's sessions of one tree"
+	case protocol.ScopeProject:
+		return "this agent in this project"
+	default:
+		return "this agent everywhere"
+	}
+}
+
+func untilText(expires string) string {
+	at, err := time.Parse(time.RFC3339, expires)
+	if err != nil {
+		return "without end"
+	}
+	return "until " + at.Local().Format(time.DateTime)
+}

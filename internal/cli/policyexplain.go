@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/assent-dev/assent/internal/policy"
+)
+
+// explainCommand is one call to be explained.
+type explainCommand struct {
+	env    *Env
+	layers layerFlags
+	line   evalLine
+	input  string
+	call   string
+	json   bool
+}
+
+func policyExplain(env *Env) *cobra.Command {
+	c := &explainCommand{env: env}
+	cmd := &cobra.Command{
+		Use:   "explain --policy FILE [--tool NAME --input JSON | --call FILE | -- COMMAND…]",
+		Short: "Say which rule decides a call, and what would have to change",
+		Long: `Rules one call offline and says command by command which rule in which file and line
+decided, which other rules match and lost, what keeps the call open that no rule lifts,
+and what would have to change for it to be allowed, asked or denied. What it proposes was
+tried: the call was ruled under the changed rules.
+
+What stands behind -- is a shell command: one word is taken as a command line, several as
+the words of one command. --call reads a call as policy eval does, from a file or - for
+standard input; that may bring layers of its own.
+
+Exit 0: explained, whatever the ruling. Exit 3: no gate would take the policy.`,
+		Example: `  assent policy explain --policy policy.jsonc -- git push origin main
+  assent policy explain --policy policy.jsonc -- 'cd web && npm install'
+  assent policy explain --policy policy.jsonc --tool read --input '{"path":".env"}' --json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(args) },
+	}
+	f := cmd.Flags()
+	c.layers.add(f)
+	f.StringVar(&c.line.Tool, "tool", "", "name of the tool: bash, read, write, edit, mcp, …")
+	f.StringVar(&c.input, "input", "", "the tool's input, a JSON object")
+	f.StringVar(&c.call, "call", "", "file with one call as a line of policy eval, - for standard input")
+	f.StringVar(&c.line.Cwd, "cwd", "", "folder in which the call would run; default: this one, with symbolic links followed")
+	f.StringVar(&c.line.Home, "home", "", "home of the agent's user (default: yours)")
+	f.StringVar(&c.line.Platform, "platform", "", "the agent's system as Go names it: linux, darwin, windows (default: this one)")
+	f.StringVar(&c.line.AgentName, "agent-name", "", "name that the agent wears; chooses the layers of agents")
+	f.BoolVar(&c.json, "json", false, "print the explanation as one JSON object")
+	return cmd
+}
+
+func (c *explainCommand) run(args []string) error {
+	if err := c.read(args); err != nil {
+		return err
+	}
+	s, err := c.snapshot()
+	if err != nil {
+		return err
+	}
+	grants, err := c.line.grants()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	x := s.Explain(c.line.policyCall(), grants)
+	if c.json {
+		return printJSON(c.env, explainedOf(x))
+	}
+	return newTree(c.env).print(c.line, x)
+}
+
+// read fills the line from flags, arguments or a file.
+func (c *explainCommand) read(args []string) error {
+	given := 0
+	for _, is := range []bool{c.line.Tool != "", c.call != "", len(args) > 0} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return usagef("name one call: --tool and --input, --call FILE, or a shell command behind --: see `assent policy explain --help`")
+	case c.call != "":
+		return c.readCall()
+	case len(args) > 0:
+		text, err := commandLine(args)
+		if err != nil {
+			return err
+		}
+		c.line.Tool, c.line.Input = "bash", shellInput(text)
+	default:
+		c.line.Input = jsontext.Value(firstOf(c.input, "{}"))
+		if err := checkInput(c.line.Tool, c.line.Input); err != nil {
+			return err
+		}
+		if !c.line.Input.IsValid() {
+			return usagef("--input is no JSON")
+		}
+	}
+	return c.place()
+}
+
+// place fills in where the call would run.
+func (c *explainCommand) place() error {
+	if c.line.Cwd == "" {
+		here, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("finding the working folder: %w: name one with --cwd", err)
+		}
+		c.line.Cwd, c.line.Resolve = here, true
+	}
+	if c.line.Home == "" {
+		c.line.Home = c.env.Getenv("HOME")
+	}
+	c.line.Platform = firstOf(c.line.Platform, runtime.GOOS)
+	return nil
+}
+
+func (c *explainCommand) readCall() error {
+	var in io.Reader = c.env.Stdin
+	if c.call != "-" {
+		f, err := os.Open(c.call)
+		if err != nil {
+			return fmt.Errorf("reading the call: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxEvalLine))
+	if err != nil {
+		return fmt.Errorf("reading the call: %w", err)
+	}
+	if err := json.Unmarshal(text, &c.line, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("reading the call: %w", err)
+	}
+	if c.line.Tool == "" {
+		return errors.New("reading the call: it names no \"tool\"; questions about surfaces are for policy eval")
+	}
+	return nil
+}
+
+func (c *explainCommand) snapshot() (*policy.Snapshot, error) {
+	if c.line.Layers != nil {
+		e := evaluator{read: map[string]readLayer{}}
+		return e.snapshot(c.line)
+	}
+	if c.layers.policy == "" && len(c.layers.layers) == 0 {
+		return nil, usagef("name the policy: --policy FILE; examples/policy.jsonc is one to start from")
+	}
+	docs, err := c.layers.read(c.env)
+	if err != nil {
+		return nil, err
+	}
+	return docs.snapshot(c.line.AgentName), nil
+}
+
+// commandLine is a shell command from arguments: one is a line as it stands,
+// several are words, which are quoted as a person's shell has unquoted them.
+func commandLine(args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	words := make([]string, len(args))
+	for i, a := range args {
+		q, err := syntax.Quote(a, syntax.LangBash)
+		if err != nil {
+			return "", usagef("the word %q cannot stand in a shell command: %w", a, err)
+		}
+		words[i] = q
+	}
+	return strings.Join(words, " "), nil
+}
+
+// shellInput is the input of a bash call.
+func shellInput(command string) jsontext.Value {
+	b, err := json.Marshal(map[string]string{"command": strings.ToValidUTF8(command, "�")})
+	if err != nil {
+		return jsontext.Value("{}") // a text always is JSON
+	}
+	return b
+}

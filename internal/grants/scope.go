@@ -1,0 +1,139 @@
+package grants
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// ErrWider: a grant would not be what its giver can have meant. The text is for
+// the approver.
+var ErrWider = errors.New("this grant cannot be given")
+
+// Applies says whether a grant speaks of a call at now. It is for its own agent
+// alone, whatever the scope: what an agent says of its session, its root and its
+// project chooses among its own grants, and never reaches another's.
+func Applies(g protocol.Grant, node string, a protocol.Ask, now time.Time) bool {
+	if g.Node != node || g.Agent != a.Agent || g.Ask == "" || g.Expired(now) {
+		return false
+	}
+	switch g.Scope {
+	case protocol.ScopeSession:
+		return g.Session != "" && g.Session == a.Session.ID
+	case protocol.ScopeTree:
+		return g.Root != "" && g.Root == root(a)
+	case protocol.ScopeProject:
+		return g.Project != "" && g.Project == a.Project.ID
+	case protocol.ScopeAgent:
+		return true
+	default:
+		return false
+	}
+}
+
+// root is the root of a call's tree of sessions. A session that names none is
+// its own.
+func root(a protocol.Ask) string {
+	if a.Session.Root != "" {
+		return a.Session.Root
+	}
+	return a.Session.ID
+}
+
+// Bind is what an approver granted with an answer to a pending ask, with
+// everything that the approver does not say.
+func Bind(g protocol.Grant, p protocol.Pending, approver string) protocol.Grant {
+	g.Node, g.Agent, g.GrantedBy, g.Ask = p.Node, p.Ask.Agent, approver, p.Ask.ID
+	g.Session, g.Root, g.Project = p.Ask.Session.ID, root(p.Ask), p.Ask.Project.ID
+	return g
+}
+
+// Same says whether what is stored is a grant as it was given, with no more uses
+// than it had.
+func Same(given, stored protocol.Grant) bool {
+	if given.Uses > 0 && (stored.Uses < 1 || stored.Uses > given.Uses) {
+		return false
+	}
+	stored.Uses = given.Uses
+	return reflect.DeepEqual(given, stored)
+}
+
+// Compile is the grant as rulings know it.
+func Compile(g protocol.Grant) (policy.Grant, error) {
+	return policy.NewGrant(g.Ask, g.Surface, g.Patterns)
+}
+
+// Check refuses, with ErrWider, a grant that is wider than what the pending ask
+// put before a person, or that could never clear a call. Whoever takes the
+// answer checks it, and whoever carries it through.
+func Check(p protocol.Pending, v protocol.TerminalVerdict, now time.Time) error {
+	g := v.Grant
+	switch {
+	case g == nil:
+		return nil
+	case v.Verdict != protocol.FinalAllow:
+		return fmt.Errorf("%w: only an allow grants", ErrWider)
+	case len(v.EditedInput) > 0:
+		return fmt.Errorf("%w: the call was changed, and a grant is on what the agent asked", ErrWider)
+	case g.Expired(now):
+		return fmt.Errorf("%w: it has ended already, at %s", ErrWider, g.Expires)
+	}
+	bound := Bind(*g, p, "approver")
+	if !Applies(bound, p.Node, p.Ask, now) {
+		return fmt.Errorf("%w: the ask names no %s for it to hold in", ErrWider, g.Scope)
+	}
+	compiled, err := Compile(bound)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWider, err)
+	}
+	return covers(p, compiled)
+}
+
+// covers refuses a grant with a pattern that matches nothing that is open.
+func covers(p protocol.Pending, g policy.Grant) error {
+	found := make([]bool, len(g.Patterns))
+	var open, closed []string
+	for _, e := range p.Asks {
+		if e.Surface != g.Surface {
+			continue
+		}
+		if e.Floor || e.HumanOnly {
+			closed = append(closed, e.Value)
+			continue
+		}
+		open = append(open, e.Value)
+		for i, ok := range g.Covers(Call(p.Ask), e.Surface, e.Value) {
+			found[i] = found[i] || ok
+		}
+	}
+	if i := slices.Index(found, false); i >= 0 {
+		return fmt.Errorf("%w: pattern %q would not cover the call that you answer; %s", ErrWider, g.Patterns[i], whatIsOpen(g.Surface, open, closed))
+	}
+	return nil
+}
+
+func whatIsOpen(surface string, open, closed []string) string {
+	switch {
+	case len(open) > 0:
+		return fmt.Sprintf("open on %s is %q", surface, strings.Join(open[:min(len(open), 3)], `", "`))
+	case len(closed) > 0:
+		return "what is open on " + surface + " has to be answered each time"
+	default:
+		return "nothing is open on " + surface
+	}
+}
+
+// Call is an ask as rulings know it.
+func Call(a protocol.Ask) policy.Call {
+	c := policy.Call{Tool: a.Tool.Name, Input: a.Tool.Input, Cwd: a.Cwd, Home: a.Home, Platform: a.Platform}
+	for _, p := range a.Paths {
+		c.Paths = append(c.Paths, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
+	}
+	return c
+}

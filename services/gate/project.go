@@ -1,0 +1,157 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/internal/projects"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+const (
+	// uploadsPerSecond is how fast one agent may upload at one gate.
+	uploadsPerSecond = 4
+	// maxFiles bounds the projects' policies that a gate keeps read.
+	maxFiles = 512
+	// brokenText bounds what is said of one that does not read, in bytes.
+	brokenText = 600
+)
+
+// errNeedProject: the ask names a project's policy that its agent has not
+// uploaded, or that is not stored any more.
+var errNeedProject = errors.New("project's own policy is not known here")
+
+// projectFile is a project's own policy, read for one project. It is the word of
+// an agent's host: of what does not read nobody knows what it would tighten.
+type projectFile struct {
+	document *policy.Document
+	broken   string
+	renewed  time.Time
+}
+
+// fileKey names a project's policy: whose upload it is, and which project's layer
+// it is read as.
+type fileKey struct{ agent, digest, project string }
+
+// files are the projects' policies that this gate has read lately.
+type files struct {
+	store *projects.Store
+
+	mu   sync.Mutex
+	read map[fileKey]projectFile
+}
+
+func newFiles(store *projects.Store) *files {
+	return &files{store: store, read: map[fileKey]projectFile{}}
+}
+
+// of returns the project's own policy of an ask, the zero value where it names
+// none. errNeedProject where it is not stored.
+func (f *files) of(ctx context.Context, ask protocol.Ask) (projectFile, error) {
+	if ask.Project.Digest == "" {
+		return projectFile{}, nil
+	}
+	key := fileKey{ask.Agent, ask.Project.Digest, ask.Project.ID}
+	f.mu.Lock()
+	have, known := f.read[key]
+	f.mu.Unlock()
+	if known && !(projects.Stored{At: have.renewed}).Stale(time.Now()) {
+		return have, nil
+	}
+	stored, found, err := f.store.Get(ctx, ask.Agent, ask.Project.Digest)
+	if err == nil && !found {
+		err = errNeedProject
+	}
+	if err == nil && stored.Stale(time.Now()) {
+		_, err = f.store.Put(ctx, ask.Agent, stored.Text)
+		stored.At = time.Now()
+	}
+	if err != nil {
+		return projectFile{}, fmt.Errorf("project %s: %w", ask.Project.ID, err)
+	}
+	if !known {
+		have = readProject(ask.Project.ID, stored.Text)
+	}
+	have.renewed = stored.At
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.read) >= maxFiles {
+		clear(f.read)
+	}
+	f.read[key] = have
+	return have, nil
+}
+
+// projectFileName is what a project's own policy is called in messages.
+const projectFileName = ".assent/policy.jsonc"
+
+// readProject reads a project's own policy as that project's layer.
+func readProject(id, text string) projectFile {
+	layer, err := policy.ParseLayer(policy.ProjectLayer(id).String())
+	if err != nil {
+		return projectFile{broken: "the ask names no project that could have one"}
+	}
+	doc, err := policy.Read(layer, projectFileName, []byte(text))
+	if err != nil {
+		return projectFile{broken: protocol.Safe(err.Error(), brokenText, false)}
+	}
+	return projectFile{document: doc}
+}
+
+// whoAsks is who asks, as the layers of the policy are chosen. The agent's name is
+// the credential's; the rest is the word of the agent's host.
+func whoAsks(ask protocol.Ask, file projectFile) policy.Who {
+	return policy.Who{
+		Agent: ask.Agent, AgentName: ask.AgentName, Project: ask.Project.ID, Root: ask.Project.Root,
+		File: file.document, FileBroken: file.broken,
+	}
+}
+
+// serveProject takes an upload of a project's own policy.
+func (g *Gate) serveProject(m *nats.Msg) {
+	ctx, cancel := context.WithTimeout(context.Background(), serveTime)
+	defer cancel()
+	agent, _, ok := g.asker(m)
+	if !ok {
+		return
+	}
+	if !g.uploads.bucket(agent, uploadsPerSecond, time.Now()).Allow() {
+		g.count("rate_limited", "uploads")
+		g.answerFault(m, "", protocol.Fault{Code: protocol.CodeUnavailable, Message: "this agent uploads too fast", Remedy: "wait a second and upload again"})
+		return
+	}
+	up, err := protocol.Read[protocol.ProjectUpload](m.Data)
+	if err != nil {
+		g.count("invalid", "project")
+		g.answerFault(m, "", *badUpload(err))
+		return
+	}
+	if _, err := g.files.store.Put(ctx, agent, up.Policy); err != nil {
+		g.fail("project", "project's policy could not be stored; asks under it are not answered", "", err)
+		g.answerFault(m, "", protocol.Fault{Code: protocol.CodeUnavailable, Message: "the project's policy could not be stored", Remedy: "upload it again"})
+		return
+	}
+	broken := readProject(cmp.Or(up.Project, "unnamed"), up.Policy).broken
+	if broken != "" {
+		g.log.Warn("a project's own policy does not read: every allow under it is clamped to ask", "agent", agent, "project", protocol.Safe(up.Project, 200, false), "digest", up.Digest, "err", broken)
+	}
+	send(g, m, protocol.ProjectReceipt{Digest: up.Digest, Error: broken})
+}
+
+func badUpload(err error) *protocol.Fault {
+	if errors.Is(err, protocol.ErrTooLarge) {
+		return &protocol.Fault{Code: protocol.CodeTooLarge, Message: protocol.Safe(err.Error(), 500, false), Remedy: fmt.Sprintf("make the project's policy smaller: at most %d bytes", protocol.MaxProjectPolicy)}
+	}
+	return &protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false), Remedy: `send {"v":1,"project":ID,"digest":"sha256:…","policy":TEXT}`}
+}
+
+func needProjectFault() *protocol.Fault {
+	return &protocol.Fault{Code: protocol.CodeNeedProject, Message: "the project's own policy of this digest is not known here", Remedy: "upload it on the project subject, then ask again with the same id"}
+}
