@@ -44,6 +44,7 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"up":       cmdUp,
 			"down":     cmdDown,
+			"heard":    cmdHeard,
 			"await":    cmdAwait,
 			"model":    cmdModel,
 			"link":     cmdLink,

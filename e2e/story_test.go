@@ -119,6 +119,19 @@ func (s *story) serves(ts *testscript.TestScript, u *upProcess, text string) {
 	s.ups[ts.Getenv("ASSENT_STORE")] = u
 }
 
+// cmdHeard waits until the node that is up has logged a text.
+func cmdHeard(ts *testscript.TestScript, neg bool, args []string) {
+	u := storyOf(ts).ups[ts.Getenv("ASSENT_STORE")]
+	if neg || u == nil || len(args) != 1 {
+		ts.Fatalf("usage: heard TEXT, with a node that is up")
+	}
+	for end := time.Now().Add(patience); !bytes.Contains(u.log.Bytes(), []byte(args[0])); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("the node has not logged %q after %s\n%s", args[0], patience, u.log.Bytes())
+		}
+	}
+}
+
 // cmdDown ends `assent up` on the current store: "down kill" without a word of
 // warning, "down" by SIGTERM, and then it must leave cleanly. Its log is in the
 // file up.log afterwards.

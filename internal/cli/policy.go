@@ -21,7 +21,7 @@ import (
 
 // Policy is the group of commands on policy.
 func Policy(env *Env) *cobra.Command {
-	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyExplain(env), policyTest(env), policySchema(env), policyPush(env))
+	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyExplain(env), policyTest(env), policySchema(env), policyPush(env), policyShow(env), policyHistory(env), policyDiff(env), policyRemove(env))
 }
 
 func policyCheck(env *Env) *cobra.Command {
@@ -170,47 +170,6 @@ func printChecked(env *Env, path string, result checked, asJSON bool) error {
 		fmt.Fprintf(env.Stdout, "%s: ok, %d warnings, %s\n", path, len(result.Warnings), result.Digest)
 	}
 	return nil
-}
-
-func policyPush(env *Env) *cobra.Command {
-	var t target
-	cmd := &cobra.Command{
-		Use:   "push FILE",
-		Short: "Put a policy file in force at every gate of the node",
-		Long: `Stores a policy file as the fleet layer of the node. Every gate takes it at once,
-without a restart. A file that does not compile is refused, and so is a push that
-somebody else's has overtaken. Warnings are those of policy check. "-" for FILE reads
-standard input.`,
-		Example: "  assent policy push policy.jsonc",
-		Args:    exactArgs("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, doc, err := policyFile(env, args[0])
-			if err != nil {
-				return err
-			}
-			if err := warnPolicy(env, path, doc); err != nil {
-				return err
-			}
-			return withConn(cmd.Context(), env, t, protocol.RoleOperator, func(nc *nats.Conn, p place) error {
-				kv, err := policyBucket(cmd.Context(), nc)
-				if err != nil {
-					return err
-				}
-				stored, err := storedPolicy(cmd.Context(), kv)
-				if err != nil {
-					return err
-				}
-				revision, err := pushPolicy(cmd.Context(), kv, doc, stored)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(env.Stdout, "policy of node %s is revision %d\n", p.Node, revision)
-				return nil
-			})
-		},
-	}
-	t.flags(cmd.Flags())
-	return cmd
 }
 
 // layer is the stored document of a layer; revision 0 for none.

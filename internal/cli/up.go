@@ -123,6 +123,10 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 	if err != nil {
 		return err
 	}
+	if f.policy != "" && f.policy != "-" {
+		file := &follower{path: f.policy, log: log, seen: doc, put: doc}
+		services = append(services, service{"policy file", bus.Config{InProcess: n, Creds: creds[protocol.RoleOperator].file, Role: protocol.RoleOperator}, file.follow})
+	}
 	d := local.Default{NATS: n.ClientURL(), Node: n.Name(), Store: store, Creds: creds.files(), Names: creds.names()}
 	return runServices(ctx, log, services, func(ctx context.Context) error {
 		if err := d.Save(filepath.Join(store, local.FileName)); err != nil {
