@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -13,7 +14,8 @@ func (w *walker) assignOnly(i int, s *syntax.Stmt, cmd *syntax.CallExpr, values 
 	u.Shape = u.Text
 	u.why(why)
 	for j, a := range cmd.Assigns {
-		w.set(a.Name.Value, a.Index == nil && a.Array == nil && w.numeric(a, values[j]))
+		number := a.Index == nil && a.Array == nil && w.numeric(a, values[j])
+		w.assigned(a.Name.Value, number, number || a.Index == nil && a.Array == nil && handing(a.Name.Value, values[j]))
 		if sure && a.Value != nil && !a.Append && values[j].fixed() && !values[j].pipe {
 			w.bind(a.Name.Value, values[j].text)
 		}
@@ -114,6 +116,9 @@ func (w *walker) handed(a *syntax.Assign, value word, words []word) bool {
 	}
 	// The standard tools know their variables, and no others.
 	program := words[0].text
+	if slices.ContainsFunc(words, func(r word) bool { return isMake(r.text) }) {
+		return value.fixed() && !value.pipe && makeTakes(a.Name.Value, value.text) // also behind timeout
+	}
 	return handing(a.Name.Value, value) || words[0].fixed() && inert[program] && a.Name.Value != "PAGER" && !changes(a.Name.Value)
 }
 

@@ -102,8 +102,7 @@ var doors = map[string]doorway{
 		"only-write-batch", "files-from"}},
 	"scp":  {short: "SoDF", valued: "ciJlPX"},
 	"sftp": {short: "SoDFbs", valued: "BciJlPRX"},
-	"make": {short: "E", valued: "CfIjlLoW", long: []string{"eval"}, words: []string{"SHELL=", ".SHELLFLAGS=", "MAKEFLAGS=", "GNUMAKEFLAGS="},
-		texts: []string{"$("}},
+	"make": {short: "E", valued: "CfIjloW", long: []string{"eval"}, texts: []string{"$(", "${"}},
 	"man":  {short: "PHCX", valued: "mMseLErRSp", long: []string{"pager", "html", "config-file", "gxditview"}},
 	"less": {short: "oOk", valued: "bhjPptxyzDT", long: []string{"log-file", "LOG-FILE", "lesskey-file", "lesskey-src", "lesskey-content"}, words: []string{"+!", "++", "+s", "+|", "+v", "+#"}},
 	"zip":  {short: "T", valued: "nbtix", long: []string{"unzip-command"}},
@@ -111,16 +110,19 @@ var doors = map[string]doorway{
 	"wget": {short: "e", valued: "aoitTQwOPAUDRXIlBn", long: []string{"use-askpass", "execute", "config"}},
 	"tcpdump": {short: "z", valued: "BcCEFGijmMQrsTVwWyZ",
 		long: []string{"postrotate-command"}},
-	"nmap":    {long: []string{"script"}},
-	"fzf":     {long: []string{"preview", "bind"}},
-	"cargo":   {long: []string{"config"}, texts: []string{"linker="}},
-	"rustc":   {texts: []string{"linker="}},
-	"gcc":     {words: []string{"-wrapper", "-fplugin", "-B", "-specs", "--specs"}},
+	"nmap":  {long: []string{"script"}},
+	"fzf":   {long: []string{"preview", "bind"}},
+	"cargo": {long: []string{"config"}, texts: []string{"linker="}},
+	"rustc": {texts: []string{"linker="}},
+	"gcc": {long: []string{"prefix"}, words: []string{"-wrapper", "-fplugin", "-B", "-specs", "--specs", "@", "-fpass-plugin", "-load", "-fuse-ld=/",
+		"-fuse-ld=.", "--ld-path", "-ccc-"}},
 	"apt-get": {short: "oc", valued: "t", long: []string{"option", "config-file"}},
 	"dpkg":    {long: []string{"pre-invoke", "post-invoke"}},
 	"npm":     {long: []string{"script-shell", "node-options", "shell", "editor", "viewer", "browser", "git"}},
 	"psql":    {short: "oL", valued: "cdfhpFPRTUv", long: []string{"output", "log-file"}, texts: []string{`\`, "program"}},
 	"mysql":   {long: []string{"pager", "tee", "init-command"}, texts: []string{`\`, "system", "source", "pager", "tee", "outfile", "dumpfile"}},
+	"java":    {words: []string{"-XX:OnError", "-XX:OnOutOfMemoryError", "-XX:Flags", "-XX:VMOptionsFile", "-agent", "-javaagent", "@"}},
+	"pylint":  {long: []string{"init-hook", "load-plugins"}},
 	"cmake":   {words: []string{"-E"}},
 	"jobs":    {short: "x"},
 	"sdiff":   {long: []string{"diff-program"}},
@@ -151,12 +153,22 @@ func doorOf(name string, args []string) string {
 				return door
 			}
 		}
+		if slices.ContainsFunc(args, remoteArchive) {
+			return "-f host:file" // runs rsh
+		}
+	case "make", "gmake":
+		if door := makeDoor(args); door != "" {
+			return door
+		}
 	case "printf":
 		args = args[:min(len(args), 1)] // only in front of the format
 	case "go":
 		if len(args) > 1 && args[0] == "env" && slices.ContainsFunc(args[1:], func(a string) bool { return a == "-w" || a == "--w" }) {
 			return "env -w" // sets the programs that later calls run
 		}
+	}
+	if door := settingDoor(name, args); door != "" {
+		return door
 	}
 	return d.open(args)
 }

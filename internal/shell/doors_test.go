@@ -63,7 +63,7 @@ func TestEverydayCommandsAreSimple(t *testing.T) {
 		"sed -E 's/(a+)\\/b/\\1/;s/c/d/2p' f", "sed '/^$/d' f", "sed -n '/start/,/end/p' f", "sed '1i\\hello' f", "sed '$a hello world' f",
 		"sed -ne '/func/{=;p}' f", "sed 's/[^a-z]//g' f", "sed 's/e/w/' f", "sort -u a", "sort -k2,2n -t, a", "uniq -c a", "uniq -f 1 a",
 		"tar czf a.tgz src", "tar -czf a.tgz src", "tar xf a.tgz -C out", "tar --extract --file a.tar", "tar --exclude=.git -cf a .", "fd -HI pattern src",
-		"fd -e go", "rg --pretty foo", "rsync -avz --delete --exclude .git a/ b/", "find . -name x -type f", "make test -j4", "make CC=gcc V=1", "npm run build",
+		"fd -e go", "rg --pretty foo", "rsync -avz --delete --exclude .git a/ b/", "find . -name x -type f", "make test -j4", "make VERSION=1.2 V=1", "npm run build",
 		"npm test -- --watch", "npm i -g x", "pnpm --filter web test", "yarn add x", "cargo build --release", "go test ./... -run TestX -count=1 -race",
 		"go build -ldflags '-s -w -X main.v=1' ./...", "go env GOPATH", "python3 x.py -c a", "python3 -mpytest", "python3 -u -W ignore x.py", "python3 --version",
 		"python3 -m venv .venv", "node x.js -e", "node --max-old-space-size=4096 x.js", "node --import tsx x.ts", "node --test --test-reporter spec",

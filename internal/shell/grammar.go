@@ -206,7 +206,7 @@ func programInArguments(name string, args []string) string {
 		return WhyRuns + ":" + name
 	case slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "data:") || strings.Contains(a, "=data:") }):
 		return WhyInterpreter + ":" + name // a module's text in its name
-	case len(operands) > 0 && (operands[0] == "-" || strings.HasPrefix(operands[0], "/dev/") || strings.HasPrefix(operands[0], "/proc/")):
+	case len(operands) > 0 && stream(operands[0]), slices.ContainsFunc(args[:len(args)-len(operands)], streamed):
 		return WhyInterpreter + ":" + name
 	case len(operands) == 0 && (len(args) == 0 || isShell(name) && !slices.Contains(args, "--version") && !slices.Contains(args, "--help")):
 		if len(args) == 0 && slices.Contains(editors, name) {

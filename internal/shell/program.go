@@ -30,7 +30,7 @@ func programWhy(words []string) string {
 func scriptWhy(name string, args []string) string {
 	runs := evaluates(name, args)
 	switch name {
-	case "awk", "gawk", "mawk", "nawk":
+	case "awk", "gawk", "mawk", "nawk", "original-awk", "bwk":
 		if awkRuns(args) {
 			return WhyInterpreter + ":" + name
 		}

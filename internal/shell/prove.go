@@ -90,8 +90,6 @@ func readsProgram(name string, args []string) bool {
 		return !slices.ContainsFunc(args, func(a string) bool { return a == "-c" || a == "-e" || strings.HasPrefix(a, "--command") })
 	case "deno":
 		return len(args) == 0 || slices.Contains(args, "-")
-	case "make", "gmake":
-		return slices.Contains(args, "-") || slices.Contains(args, "-f-")
 	case "node":
 		if slices.Contains(args, "--test") {
 			return false
@@ -136,7 +134,11 @@ func (w *walker) runsWritten(u *Unit) bool {
 	if strings.Contains(u.Words[0], "/") && w.written[base(u.Words[0])] {
 		return true
 	}
-	if !interprets(programName(u.Words[0])) {
+	name := programName(u.Words[0])
+	if isMake(name) && (w.written["Makefile"] || w.written["makefile"] || w.written["GNUmakefile"]) {
+		return true
+	}
+	if !interprets(name) && !isMake(name) && !isAwk(name) {
 		return false
 	}
 	return slices.ContainsFunc(u.Words[1:], func(a string) bool { return w.written[base(a)] })
@@ -170,9 +172,27 @@ func (w *walker) names(words []word) {
 	switch words[0].text {
 	case "read", "mapfile", "readarray", "unset", "getopts", "wait":
 		for _, r := range words[1:] {
-			if validName(r.text) {
-				w.set(r.text, false)
+			if name := setName(r.text); name != "" {
+				w.set(name, false)
+				if w.reset == nil {
+					w.reset = map[string]bool{}
+				}
+				w.reset[name] = true
 			}
 		}
 	}
+}
+
+// setName is the name of a variable that a word may be: also glued to its
+// option, as in "read -aNAME", or with an index.
+func setName(word string) string {
+	if strings.HasPrefix(word, "-") {
+		if i := strings.IndexAny(word, "ap"); i > 0 {
+			word = word[i+1:]
+		}
+	}
+	if word, _, _ = strings.Cut(word, "["); validName(word) {
+		return word
+	}
+	return ""
 }

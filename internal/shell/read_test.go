@@ -93,7 +93,7 @@ func TestNotSimple(t *testing.T) {
 		`find . -printf -name "$x"`:         WhyExpansion,
 		`rg "$x"`:                           WhyExpansion,
 		`sed "s/a/$x/" f`:                   WhyExpansion,
-		`make "X=$x"`:                       WhyExpansion,
+		`make "X=$x"`:                       WhyOption + ":make NAME=",
 		`make -f "$x"`:                      WhyExpansion,
 		`printf "$x"`:                       WhyExpansion,
 		`[ $x = a ]`:                        WhyExpansion,

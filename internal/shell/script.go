@@ -5,75 +5,6 @@ import (
 	"strings"
 )
 
-// awkRuns says whether an awk command can start a command, write a file, or
-// read one that its words do not name.
-func awkRuns(args []string) bool {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "-F" || a == "-v":
-			i++
-		case strings.HasPrefix(a, "-F"), strings.HasPrefix(a, "-v"):
-		case len(a) > 1 && a[0] == '-' && strings.IndexByte("fenNPcrSOsbMhVC", a[1]) < 0 && !slices.Contains(awkOptions, a):
-			return true
-		case awkReaches(a):
-			return true
-		}
-	}
-	return false
-}
-
-// awkReaches says whether a program can reach further than its input and
-// output. Indirect calls ("@f") reach system by a name that it puts together.
-func awkReaches(program string) bool {
-	if strings.Contains(program, "system") || strings.Contains(program, "getline") || strings.Contains(program, "ARGV") {
-		return true
-	}
-	program = strings.ReplaceAll(awkWithoutStrings(program), "||", "")
-	if strings.ContainsAny(program, "|@") {
-		return true
-	}
-	// A ">" compares, unless it stands behind a print.
-	printing := false
-	for i := 0; i < len(program); i++ {
-		switch c := program[i]; {
-		case c == ';' || c == '{' || c == '}' || c == '\n':
-			printing = false
-		case strings.HasPrefix(program[i:], "print"):
-			printing = true
-		case c == '>' && printing:
-			return true
-		}
-	}
-	return false
-}
-
-// awkWithoutStrings drops the strings of a program. Where it also holds what may
-// be an expression, whose quotes are none, or an odd number of quotes, it is
-// left as it is.
-func awkWithoutStrings(program string) string {
-	if strings.Contains(program, "/") {
-		return program
-	}
-	var b strings.Builder
-	for i := 0; i < len(program); i++ {
-		if program[i] != '"' {
-			b.WriteByte(program[i])
-			continue
-		}
-		for i++; i < len(program) && program[i] != '"'; i++ {
-			if program[i] == '\\' {
-				i++
-			}
-		}
-		if i >= len(program) {
-			return program
-		}
-	}
-	return b.String()
-}
-
-var awkOptions = []string{"--", "--version", "--help", "--posix", "--traditional", "--re-interval", "--csv", "--bignum"}
-
 // sedGrammar is sed without its options that hold a script.
 var sedGrammar = grammar{flags: "nErszu", valued: "l", glued: "i", long: []string{
 	"version", "help", "quiet", "silent", "regexp-extended", "separate", "null-data", "unbuffered", "in-place", "posix", "sandbox", "debug",
@@ -185,8 +116,12 @@ func (s *sedScript) command() bool {
 		s.skip(" \t0123456789")
 		return true
 	case strings.IndexByte(":btT", c) >= 0:
-		s.until(";\n}")
-		return true
+		// Seds differ over what ends a label; a blank does for some, and what
+		// stands behind it is a command to them.
+		s.skip(" \t")
+		s.until(" \t;\n}")
+		s.skip(" \t")
+		return s.rest == "" || strings.IndexByte(";\n}", s.rest[0]) >= 0
 	case c == '#':
 		s.until("\n")
 		return true
@@ -208,7 +143,12 @@ func (s *sedScript) text() bool {
 			s.rest = ""
 			return true
 		}
-		more := i > 0 && s.rest[i-1] == '\\'
+		line := s.rest[:i]
+		slashes := len(line) - len(strings.TrimRight(line, "\\"))
+		if slashes > 1 {
+			return false // is the line's end escaped, or the backslash?
+		}
+		more := slashes == 1
 		if s.rest = s.rest[i+1:]; !more {
 			return true
 		}
@@ -329,7 +269,19 @@ func evaluates(name string, args []string) bool {
 			return strings.ContainsAny(a, "$`") || len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "CFWx")
 		})
 	}
+	names := name != "test" && name != "[" || slices.Contains(args, "-v") || slices.Contains(args, "-R")
 	return slices.Contains(wordEvaluators, name) && slices.ContainsFunc(args, func(a string) bool {
-		return strings.Contains(a, "[") && strings.ContainsAny(a, "$`")
+		return strings.Contains(a, "[") && strings.ContainsAny(a, "$`") || names && computedIndex(a)
 	})
+}
+
+// computedIndex says whether a word is an element of an array whose index is
+// computed: that of a[b] is the value of b, and of whatever that names.
+func computedIndex(word string) bool {
+	name, index, found := strings.Cut(word, "[")
+	if !found || !validName(name) && !strings.HasPrefix(name, "-") {
+		return false // "read -p 'go on? [y/N] '" names no variable
+	}
+	index, closed := strings.CutSuffix(index, "]")
+	return !closed || index != "@" && index != "*" && !digits(index)
 }

@@ -73,11 +73,18 @@ func (w *walker) declaration(s *syntax.Stmt, cmd *syntax.DeclClause, at state, c
 		case a.Naked:
 			odd = odd || changes(a.Name.Value)
 			kind = Fixed
+			if exports {
+				w.exports(a.Name.Value)
+			}
 		default:
+			if exports {
+				w.exports(a.Name.Value)
+			}
 			if exports && a.Array == nil && !handing(a.Name.Value, value) {
 				odd = true
 			}
-			w.set(a.Name.Value, a.Array == nil && w.numeric(a, value))
+			number := a.Array == nil && w.numeric(a, value)
+			w.assigned(a.Name.Value, number, number || a.Array == nil && handing(a.Name.Value, value))
 			kind = value.kind
 		}
 		if odd {

@@ -34,9 +34,9 @@ func (w *walker) bind(name, value string) bool {
 		return false
 	}
 	if w.values == nil {
-		w.values = map[string]string{}
+		w.values, w.valued = map[string]string{}, map[string]bool{}
 	}
-	w.values[name] = value
+	w.values[name], w.valued[name] = value, true
 	return true
 }
 
@@ -51,14 +51,21 @@ func plainWordText(s string) bool {
 	return s != ""
 }
 
-// shellVariables change by themselves, or cannot be set.
+// shellSets says whether a variable changes by itself, is set by commands that
+// do not name it, or cannot be set: "REPLY=1; read; echo $((REPLY))" computes
+// what was read.
+func shellSets(name string) bool {
+	return strings.Contains(shellVariables, " "+name+" ") || slices.ContainsFunc([]string{"COMP_", "BASH_", "READLINE_", "COPROC", "EPOCH"},
+		func(front string) bool { return strings.HasPrefix(name, front) })
+}
+
 const shellVariables = " _ RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS DIRSTACK FUNCNAME PIPESTATUS REPLY OPTARG OPTIND " +
-	"COMP_LINE COMP_POINT HISTCMD MAPFILE COPROC "
+	"HISTCMD MAPFILE COMPREPLY OPTERR SHLVL reply match "
 
 // namedOnce says whether the text holds the name once without a dollar in
 // front, wherever it stands: what cannot be an assignment counts too.
 func (w *walker) namedOnce(name string) bool {
-	if strings.Contains(shellVariables, " "+name+" ") {
+	if shellSets(name) {
 		return false
 	}
 	times := 0

@@ -33,6 +33,7 @@ var harmlessNames = strings.Fields(`
 var changing = strings.Fields(`
 	IFS ENV PWD OLDPWD BASH PS0 PS1 PS2 PS4 GLOBIGNORE EXECIGNORE FIGNORE INPUTRC POSIXLY_CORRECT HISTFILE FUNCNEST TIMEFORMAT
 	VISUAL BROWSER FCEDIT MAIL RUSTC MAKE MAKEFILES CC CXX CPP AS AR LD NM RANLIB STRIP OBJCOPY YACC LEX M4 TEX INSTALL
+	DEPENDENCIES_OUTPUT SUNPRO_DEPENDENCIES
 	TERMCAP HOSTALIASES LOCALDOMAIN WGETRC NETRC ZIPOPT GZIP BZIP BZIP2 UNZIP DISPLAY
 	path fpath cdpath manpath fignore mailpath module_path prompt histchars auto_resume aliases galiases saliases functions commands options nameddirs
 	builtins parameters`)
@@ -40,12 +41,13 @@ var changing = strings.Fields(`
 // changingFronts and changingEnds are what such names begin and end with.
 var (
 	changingFronts = strings.Fields(`
-		LD_ DYLD_ BASH_ GIT_ PYTHON PERL RUBY GEM_ BUNDLE_ NODE_ npm_ NPM_ YARN_ PNPM_ COREPACK_ JAVA_ JDK_ _JAVA MAVEN_ GRADLE_ SBT_ GO CGO_
+		LD_ DYLD_ BASH_ GIT_ PYTHON PERL RUBY GEM_ BUNDLE_ NODE_ COREPACK_ JAVA_ JDK_ _JAVA MAVEN_ GRADLE_ SBT_ GO CGO_
 		RUST CARGO_ CMAKE_ CTEST_ DOCKER_ KUBE AWS_ SSH_ SUDO_ GPG GNUPG XDG_ DBUS_ TERMINFO LESS MAN MORE SVN_ HG P4 CVS_ RSYNC_ RIPGREP_ FZF_ BAT_
 		LUA_ PHP R_ JULIA_ DENO_ BUN_ PIP_ UV_ POETRY_ CONDA_ PYENV_ VIRTUAL_ENV DOTNET_ CORECLR_ COMPlus_ MSBUILD NUGET_ OPENSSL_ SSL_ CURL_ GCONV_
 		GLIBC_ MALLOC_ GCC_ PKG_ TF_ ANSIBLE_ VAGRANT_ PACKER_ HELM_ ELECTRON_ CHROME_ PUPPETEER_ PLAYWRIGHT_ TS_NODE_ TAR_ SHELL dis_ ZDOT
 		PSQL PGSERVICE PGPASS SQLITE MYSQL_ COMPOSE_ CONTAINERS_ BUILDAH_ SBCL_ GUILE_ RACKET ERL_ ELIXIR_ OCAML CAML OPAM STACK_ GHC`)
-	changingEnds = strings.Fields(`
+	anyCaseFronts = strings.Fields(`npm_ pnpm_ yarn_`)
+	changingEnds  = strings.Fields(`
 		PATH PATHS HOME _ROOT ROOTDIR TMPDIR _DIR PAGER EDITOR SHELL SHELLOPTS BASHOPTS CMD COMMAND _EXEC _EXE _BIN _BINARY _PROGRAM _PROG RUNNER WRAPPER
 		LAUNCHER HOOK HOOKS PRELOAD LIBRARY LIBRARIES PLUGIN PLUGINS _MODULE _MODULES OPTS OPTIONS _OPT ARGS FLAGS CONFIG CONFIG_FILE _CFG RC _FILE _INIT
 		_STARTUP PROXY _proxy ASKPASS HELPER _TOOL COMPILER LINKER DRIVER HANDLER _SCRIPT EVAL LOADER OPEN CLOSE PREPROCESSOR`)
@@ -56,7 +58,10 @@ func changes(name string) bool {
 	if slices.Contains(harmlessNames, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GIT_TRACE") {
 		return false
 	}
+	// npm and yarn read theirs in any letter case: Npm_config_script_shell=x.
+	lower := strings.ToLower(name)
 	return slices.Contains(changing, name) ||
+		slices.ContainsFunc(anyCaseFronts, func(s string) bool { return strings.HasPrefix(lower, s) }) ||
 		slices.ContainsFunc(changingFronts, func(s string) bool { return strings.HasPrefix(name, s) }) ||
 		slices.ContainsFunc(changingEnds, func(s string) bool { return strings.HasSuffix(name, s) })
 }
@@ -86,16 +91,44 @@ func plainValue(s string) bool {
 }
 
 // set notes that the text assigns a variable, and whether always a number.
-func (w *walker) set(name string, number bool) {
+func (w *walker) set(name string, number bool) { w.assigned(name, number, number) }
+
+// assigned is set with what is known of the value: handy says that it may be
+// handed to a program.
+func (w *walker) assigned(name string, number, handy bool) {
 	if name == "" {
 		return
 	}
 	if w.numbers == nil {
-		w.numbers = map[string]bool{}
+		w.numbers, w.unhandy = map[string]bool{}, map[string]bool{}
 	}
+	w.unhandy[name] = w.unhandy[name] || !handy
 	before, known := w.numbers[name]
 	w.numbers[name] = number && (before || !known)
 	if changes(name) {
+		w.fail(WhyAssignment)
+	}
+}
+
+// exports notes that the text hands a variable to every program.
+func (w *walker) exports(name string) {
+	if w.exported == nil {
+		w.exported = map[string]bool{}
+	}
+	w.exported[name] = true
+}
+
+// handsOver judges the exported variables: an assignment anywhere in the text
+// counts, as in "X=/tmp/evil; export X" and "export X; X=/tmp/evil". To make,
+// every variable may be a program.
+func (w *walker) handsOver() {
+	for name := range w.exported {
+		if w.unhandy[name] {
+			w.fail(WhyAssignment)
+			return
+		}
+	}
+	if len(w.exported) > 0 && slices.ContainsFunc(w.units, func(u Unit) bool { return isMake(u.Program()) }) {
 		w.fail(WhyAssignment)
 	}
 }

@@ -25,6 +25,12 @@ type walker struct {
 	// was spent on them.
 	values       map[string]string
 	bound, again int
+	// valued are the variables that ever were in values, reset those that bash's
+	// own commands set.
+	valued, reset map[string]bool
+	// exported are the variables that the text exports, unhandy those to which
+	// it assigns what may not be handed to a program.
+	exported, unhandy map[string]bool
 	// backquotes is how many of them are open around the place.
 	backquotes int
 	// written are the names of the files that the text writes.
@@ -259,11 +265,18 @@ func (w *walker) unproven(cmd syntax.Command, at state, c setting) {
 // finish judges what only the whole text shows.
 func (w *walker) finish() {
 	for _, name := range w.counted {
-		if !w.numbers[name] {
+		if !w.numbers[name] || shellSets(name) {
 			w.fail(WhyExpansion)
 			return
 		}
 	}
+	for name := range w.reset {
+		if w.valued[name] {
+			w.fail(WhyAssignment) // X=ls; read "X" <<< rm; $X y
+			return
+		}
+	}
+	w.handsOver()
 	for i := range w.units {
 		u := &w.units[i]
 		if u.Why == "" && w.runsWritten(u) {
