@@ -2,7 +2,6 @@ package policy
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/shell"
@@ -71,11 +70,17 @@ func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seen
 			e.shellGlob(at, w, ways[i], unit, namers[program])
 		default:
 			e.shellWord(at, w, ways[i], unit)
+			if i > 0 {
+				e.glued(at, u, program, w, ways[i], unit)
+			}
 			if kind == shell.Unknown && u.Why == "" && !printers[program] && !homeWord(w) {
 				e.unknownWord(w, ways[i], unit)
 			}
 		}
-		if _, file, ok := strings.Cut(w, ":"); ok && i > 0 && program == "git" {
+		if i > 0 && (copying[program] || wholeFolder[program] || program == "wget") {
+			e.folderOf(at, w, ways[i], removing[program], unit)
+		}
+		if _, file, ok := strings.Cut(w, ":"); ok && i > 0 && program == "git" && !isURL(w) {
 			e.bare(at, file, ways[i], unit) // a file of a revision
 		}
 	}
@@ -173,6 +178,10 @@ func (s *Snapshot) opensAll(surface string, dir direction) bool {
 // shellWord rules one word of a command, and the parts of it that programs
 // take for paths.
 func (e *evaluation) shellWord(at *place, word string, dir direction, unit int) {
+	if tooLong(word) {
+		e.longWord(word, dir, unit)
+		return
+	}
 	for _, p := range pieces(word) {
 		if !looksLikePath(p) && !(at.windows && drive(p)) {
 			e.bare(at, p, dir, unit)
@@ -210,6 +219,10 @@ func (e *evaluation) linked(at *place, word string, dir direction, unit int) {
 // shellGlob rules what a word could be replaced by. named: the program shows no
 // more of a file than a listing does.
 func (e *evaluation) shellGlob(at *place, word string, dir direction, unit int, named bool) {
+	if len(word) > 2*maxShown {
+		e.longWord(word, dir, unit)
+		return
+	}
 	for _, p := range pieces(word) {
 		if !strings.ContainsAny(p, "*?[(") {
 			continue
@@ -276,48 +289,6 @@ func (e *evaluation) patchText(at *place, text string, unit int) {
 		e.crossingAt(at, f.text, f.dir, unit)
 		e.redirectWrite(at, f.text, unit)
 	}
-}
-
-// pieces are the parts of a word that may be a path of their own: the value of
-// --option=FILE or if=FILE, of -oFILE and @FILE, the path of file:FILE.
-func pieces(word string) []string {
-	if word == "" || len(word) > 2*maxShown {
-		return nil
-	}
-	out := []string{word}
-	add := func(s string) {
-		if s != "" {
-			out = append(out, s)
-		}
-	}
-	if isFileURL(word) {
-		return fromURL(word)
-	}
-	if strings.Contains(word, "://") {
-		if _, rest, ok := strings.Cut(word, "="); ok && isFileURL(rest) {
-			return fromURL(rest)
-		}
-		if !strings.Contains(word, "file:") {
-			return nil // a URL leads to no file
-		}
-	}
-	if before, rest, ok := strings.Cut(word, "="); ok {
-		add(rest)
-		add(strings.TrimPrefix(rest, "@"))
-		if strings.HasPrefix(before, "-") {
-			out = out[1:]
-		}
-	} else if strings.HasPrefix(word, "-") {
-		out = nil
-		if len(word) > 2 && word[1] != '-' {
-			add(word[2:])
-			add(strings.TrimPrefix(word[2:], "@"))
-		}
-	}
-	if rest, ok := strings.CutPrefix(word, "@"); ok {
-		add(rest)
-	}
-	return slices.Compact(out)
 }
 
 // looksLikePath says whether a word is taken for a path whatever the rules

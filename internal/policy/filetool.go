@@ -245,6 +245,7 @@ func (e *evaluation) others(args map[string]any, known bool) bool {
 			e.crossing(p, both, 0)
 		}
 	}
+	e.likelyPaths(args)
 	e.maybeCommands(args)
 	return known
 }

@@ -171,6 +171,7 @@ func (p *place) readings(typed string) []pathReading {
 	if trimmed := strings.TrimPrefix(strings.Trim(typed, " \t\n\"'"), "@"); trimmed != typed && trimmed != "" {
 		out = append(out, p.join(trimmed)...)
 	}
+	out = append(out, p.aliased(typed)...)
 	for _, r := range out[:len(out):len(out)] {
 		for _, l := range p.links {
 			if rest, ok := within(r.abs, l.from); ok {

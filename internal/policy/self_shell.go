@@ -108,12 +108,10 @@ func (t *selfText) words(at *place, i int, words []string) {
 		if u.Kind(k) == shell.Unknown && !homeWord(w) {
 			t.flow = t.flow.with(how)
 		}
-		for _, p := range pieces(w) {
-			if strings.Contains(p, "://") {
-				continue
-			}
+		paths, names := clustered(uses.name, w)
+		for _, p := range slices.Concat(pieces(w), paths, names, fileInForm(uses.name, w)) {
 			t.word(at, p, how, i, u.Kind(k) == shell.Glob)
-			if before, after, ok := strings.Cut(p, ":"); ok && !drive(p) {
+			if before, after, ok := strings.Cut(p, ":"); ok && !drive(p) && !strings.HasPrefix(after, "//") {
 				t.word(at, before, how, i, false)
 				t.word(at, after, how, i, false)
 			}
@@ -136,7 +134,7 @@ func (t *selfText) words(at *place, i int, words []string) {
 }
 
 func (t *selfText) word(at *place, p string, how use, unit int, glob bool) {
-	if p == "" || len(p) > 2*maxShown {
+	if p == "" {
 		return
 	}
 	t.guard(at, p, how, unit)

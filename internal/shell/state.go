@@ -63,14 +63,20 @@ func (s state) nowhere() state { return state{dirs: s.dirs, lost: true} }
 func moved(words []word, at state) (ok, fail state) {
 	for len(words) > 1 && words[0].fixed() && (words[0].text == "command" || words[0].text == "builtin") {
 		words = words[1:]
+		for len(words) > 0 && words[0].fixed() && (words[0].text == "-p" || words[0].text == "--") {
+			words = words[1:]
+		}
 	}
 	if len(words) == 0 || !words[0].fixed() {
 		return at, at
 	}
 	switch words[0].text {
-	case "exit", "return", "logout":
-		return state{}, state{}
-	case "break", "continue":
+	case "exit":
+		// Of more words, "exit" takes none and goes on; "return" and "logout" fail
+		// outside of a function and a login shell.
+		if len(words) == 1 || len(words) == 2 && words[1].fixed() && digits(words[1].text) {
+			return state{}, state{}
+		}
 		return at, at
 	case "pushd", "popd", "chdir":
 		return at.nowhere(), at

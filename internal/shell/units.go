@@ -45,7 +45,11 @@ func (w *walker) call(s *syntax.Stmt, cmd *syntax.CallExpr, at state, c setting)
 		why = WhyAssignment
 	}
 	w.program(i, words, why, at, feed{is: c.fed || fed.is, texts: fed.texts})
-	return moved(words, at)
+	ok, fail = moved(words, at)
+	if !ok.reached() && len(s.Redirs) > 0 {
+		return at, at // a redirection that fails keeps "exit" from ending the shell
+	}
+	return ok, fail
 }
 
 // declaring are the options of declarations that only say who sees a variable.
