@@ -75,12 +75,23 @@ func TestSelfPathsSpelledOddly(t *testing.T) {
 		tee /proc/self/root/home/dev/.claude/settings.json
 		tee /proc/self/cwd/.claude/settings.json`)
 	selfRows(t, s, Ask, `
-		wget -nHP.claude https://x.y/settings.json`)
+		wget -nHP.claude https://x.y/settings.json
+		git clone https://x.y/a b && cp -r b/. .
+		cp -rT b .
+		rsync -a b/ .
+		rsync -a b/ /home/dev/src/assent
+		mv -T b .`)
 	selfRows(t, s, Allow, `
 		curl -so.claude/notes.md https://x.y
 		wget -nHPdocs https://x.y/settings.json
 		curl https://x.y/.claude/settings.json
 		curl --url=https://x.y/.claude/settings.json
 		git clone https://x.y/a && cp -r a/src/. src
+		cp -r b .
+		cp b/x.go .
+		cp build/*.js .
+		cp -r b/. out
+		rsync -a src/ out/
+		rsync -a . /tmp/copy/
 		git apply x.diff`)
 }

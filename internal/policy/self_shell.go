@@ -174,6 +174,9 @@ func (t *selfText) flowing() {
 func (t *selfText) into(at *place, i int, words []string, uses wordUses) {
 	u := &t.cmd.Units[i]
 	folder := words[min(uses.into, len(words)-1)]
+	if uses.name != "ln" && uses.of(uses.into).home && len(words) > 2 {
+		t.overProject(at, folder, i) // cp -T x .
+	}
 	for k, w := range words {
 		if k == 0 || k == uses.into || strings.HasPrefix(w, "-") {
 			continue
@@ -182,9 +185,27 @@ func (t *selfText) into(at *place, i int, words []string, uses wordUses) {
 		if name == "." || name == "/" || name == ".." || strings.HasSuffix(w, "/") && uses.name == "rsync" || u.Kind(k) != shell.Fixed && !homeWord(w) {
 			// What comes there is not known.
 			t.guard(at, folder, use{dir: writes, folder: true, home: true}, i)
+			if u.Kind(k) == shell.Fixed {
+				t.overProject(at, folder, i)
+			}
 			continue
 		}
 		t.guard(at, strings.TrimSuffix(folder, "/")+"/"+name, use{dir: writes, folder: true}, i)
+	}
+}
+
+// overProject asks about all that is in a folder being copied over the project:
+// "cp -r x/. ." may bring any agent's settings along.
+func (t *selfText) overProject(at *place, folder string, unit int) {
+	group := groupIndex(groupProject)
+	if t.s.self.lifted&(1<<group) != 0 {
+		return
+	}
+	for _, r := range at.readings(folder) {
+		if r.abs != "" && t.place.cwd != "" && above(foldText(r.abs), foldText(t.place.cwd)) {
+			t.addSelf(BuiltinRule{groupProject, surfacePath + suffixWrite, ".", Ask, selfGroups[group].reason}, surfacePath, folder, unit)
+			return
+		}
 	}
 }
 
