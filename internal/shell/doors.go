@@ -115,7 +115,7 @@ var doors = map[string]doorway{
 	"cargo": {long: []string{"config"}, texts: []string{"linker="}},
 	"rustc": {texts: []string{"linker="}},
 	"gcc": {long: []string{"prefix"}, words: []string{"-wrapper", "-fplugin", "-B", "-specs", "--specs", "@", "-fpass-plugin", "-load", "-fuse-ld=/",
-		"-fuse-ld=.", "--ld-path", "-ccc-"}},
+		"-fuse-ld=.", "--ld-path", "-ccc-", "-iplugindir", "-Wl,-plugin", "-Wl,--plugin"}},
 	"apt-get": {short: "oc", valued: "t", long: []string{"option", "config-file"}},
 	"dpkg":    {long: []string{"pre-invoke", "post-invoke"}},
 	"npm":     {long: []string{"script-shell", "node-options", "shell", "editor", "viewer", "browser", "git"}},
@@ -143,7 +143,10 @@ func init() {
 
 // doorOf is the option that keeps a command from being simple, "" if none does.
 func doorOf(name string, args []string) string {
-	d := doors[name]
+	d, known := doors[name]
+	if !known {
+		d = doors[strings.TrimRight(name, "0123456789.-")] // gcc-13
+	}
 	switch name {
 	case "tar", "bsdtar":
 		if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

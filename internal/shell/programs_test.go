@@ -22,7 +22,7 @@ var hiddenPrograms = map[string][]string{
 	"npm and yarn": {`Npm_config_script_shell=x npm test`, `NPM_Config_Script_Shell=x npm test`, `yarn_script_shell=x yarn test`, `Yarn_x=y yarn`, `Npm_config_script_shell=x; export Npm_config_script_shell; npm test`},
 	"exports": {`X='y -z'; export X; ls`, `X=../../.env; export X; ls`, `export X; X=/tmp/evil; ls`, `X=$y; export X; ls`, `read X; export X; ls`, `for X in /a; do export X; done`, `X=/a; declare -x X; ls`, `declare -x X; X=/a; ls`,
 		`declare X=/a; export X`, `export X=1; X+=/a; ls`},
-	"compilers": {`gcc --prefix=./ -c y.c`, `gcc --prefix ./ -c y.c`, `cc --prefi=./ y.c`, `gcc @x`, `clang -fuse-ld=/x y.c`, `DEPENDENCIES_OUTPUT=f gcc y.c`, `SUNPRO_DEPENDENCIES=f gcc y.c`, `export DEPENDENCIES_OUTPUT; gcc y.c`,
+	"compilers": {`gcc --prefix=./ -c y.c`, `gcc --prefix ./ -c y.c`, `cc --prefi=./ y.c`, `gcc @x`, `gcc-13 -B./ y.c`, `gcc -Wl,-plugin,./x y.c`, `clang -fuse-ld=/x y.c`, `DEPENDENCIES_OUTPUT=f gcc y.c`, `SUNPRO_DEPENDENCIES=f gcc y.c`, `export DEPENDENCIES_OUTPUT; gcc y.c`,
 		`java -XX:OnError=x -version`, `java '-XX:OnOutOfMemoryError=x' Y`, `java -javaagent:x Y`, `pylint --init-hook=x y.py`, `pylint --init x y.py`},
 	"settings": {`GH_BROWSER=id gh browse`, `npm config set script-shell x`, `npm set script-shell x`, `npm c set script-shell=x`, `npm pkg set scripts.test=x`, `npm --prefix y config set script-shell x`, `yarn config set yarnPath x`, `yarn set version ./x`,
 		`pnpm config set script-shell x`, `gh alias set x '!id'`, `gh alias import f`, `gh config set pager x`, `gh config -h x set browser y`, `aws configure set credential_process x`, `aws --profile p configure set credential_process x`,
@@ -38,7 +38,7 @@ var plainPrograms = []string{
 	`sed ':a;N;$!ba;s/x/y/' f`, `sed -e ':a' -e 's/x/y/;ta' f`, "sed ': a\ns/x/y/\nt a' f", `sed 'a hello' f`,
 	`bash dev/setup.sh`, `python3 ../dev/x.py`, `node --stack-size=900 x.js`, `python3 x.py /dev/stdin`, `Npmx=1 npm test`, `npm_config_loglevel=error npm test`,
 	`X=1; export X; ls`, `export X; X=abc; npm test`, `export NODE_ENV=test && npm test`, `X=/tmp/a; ls`, `declare -x X; X=a`,
-	`gcc -O2 -o x x.c`, `gcc -fuse-ld=lld x.c`, `java -Xmx1g -jar x.jar`, `pylint src`,
+	`gcc -O2 -o x x.c`, `gcc-13 -O2 x.c`, `gcc -fuse-ld=lld x.c`, `java -Xmx1g -jar x.jar`, `pylint src`,
 	`npm config get registry`, `npm config list`, `npm run build -- set`, `npm pkg get name`, `yarn config get x`, `gh alias list`, `gh config get editor`, `aws configure list`, `kubectl config get-contexts`, `kubectl config use-context x`,
 	`tar -czf ./a:b.tgz src`, `tar -xzf a.tgz -C out`, `tar czf /tmp/x.tgz .`,
 }
