@@ -115,12 +115,12 @@ func clustered(program, word string) (paths, names []string) {
 // fileInForm are the files that a word of curl names in its own way: x=@FILE,
 // x=<FILE, name@FILE, with quotes, a type behind and more files after a comma.
 func fileInForm(program, word string) []string {
-	if program != "curl" || isURL(word) {
+	if program != "curl" || isURL(word) || manyFiles(word) {
 		return nil
 	}
 	var out []string
 	for i := range len(word) {
-		if word[i] != '@' && word[i] != '<' || i+1 == len(word) || len(out) > 16 {
+		if word[i] != '@' && word[i] != '<' || i+1 == len(word) {
 			continue
 		}
 		rest, _, _ := strings.Cut(word[i+1:], ";")
@@ -133,10 +133,19 @@ func fileInForm(program, word string) []string {
 	return out
 }
 
+// manyFiles says whether a word of curl names more files than are looked at.
+func manyFiles(word string) bool {
+	marks := strings.Count(word, "@") + strings.Count(word, "<")
+	return marks > 16 || marks > 0 && strings.Count(word, ",") > 64
+}
+
 // glued rules the values that are glued to other text in a word.
 func (e *evaluation) glued(at *place, u *shell.Unit, program, word string, dir direction, unit int) {
 	if len(word) > maxWord {
 		return // asked about as a whole
+	}
+	if program == "curl" && manyFiles(word) {
+		e.longWord(word, dir, unit)
 	}
 	paths, names := clustered(program, word)
 	for _, p := range append(paths, fileInForm(program, word)...) {

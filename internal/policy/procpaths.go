@@ -28,12 +28,19 @@ func (p *place) aliased(typed string) []pathReading {
 	return out
 }
 
+// maxAliasParts bounds the parts of a path that are read one by one; of a longer
+// one nobody says where it leads.
+const maxAliasParts = 256
+
 // alias is where an absolute path leads by such names, nothing where it has
 // none. A link is followed before "..", so the parts are read one by one.
 func (p *place) alias(whole string) []pathReading {
 	lower := strings.ToLower(whole)
 	if !strings.Contains(lower, "proc") && !strings.Contains(lower, "dev/fd") && !(p.fold && (strings.Contains(lower, "volumes") || strings.Contains(lower, ".vol"))) {
 		return nil
+	}
+	if strings.Count(whole, "/") > maxAliasParts {
+		return []pathReading{p.reading("", "")}
 	}
 	at, found := "/", false
 	for _, part := range strings.Split(whole, "/") {
