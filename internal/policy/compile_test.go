@@ -12,6 +12,7 @@ import (
 
 // accepted and refused are documents that reader and schema must agree on.
 var accepted = map[string]string{
+	"built-in rules lifted, and more paths kept": `{"selfProtection":{"lift":["codex-settings","pi-settings"],"paths":["/srv/assent","~/store"]}}`,
 	"nothing":                    `{}`,
 	"comments, trailing commas":  "{ // note\n \"permission\": {\"*\": \"ask\",}, /* more */ }",
 	"an action":                  `{"permission":{"*":"ask","bash":"deny"}}`,

@@ -33,6 +33,8 @@ type schemaDocument struct {
 
 	TrustedProjects   []schemaTrusted            `json:"trustedProjects,omitempty" jsonschema_description:"Projects whose layers may loosen, and for which agents. Fleet layer only."`
 	TrustedAgentNames map[string][]schemaPattern `json:"trustedAgentNames,omitempty" jsonschema_description:"For each name of an agent layer that may loosen, the agents that may wear it, as patterns of credential names. Fleet layer only."`
+
+	SelfProtection *schemaSelf `json:"selfProtection,omitempty" jsonschema_description:"What of the built-in rules that keep Assent and the agents' hooks out of reach of agents holds here. Fleet layer only."`
 }
 
 type schemaTrusted struct {

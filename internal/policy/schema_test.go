@@ -59,6 +59,8 @@ var refusedByBoth = map[string]string{
 	"an empty secret":              `{"secretPaths":[""]}`,
 	"an unknown key of delegation": `{"modelDelegation":{"allowed":["bash"]}}`,
 	"a schema that is no text":     `{"$schema":1}`,
+	"an unknown built-in group":    `{"selfProtection":{"lift":["claude"]}}`,
+	"protection switched off":      `{"selfProtection":false}`,
 	"a duration in days":           `{"linkTimeout":"1d"}`,
 	"a document that is a list":    `[]`,
 }

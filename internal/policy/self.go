@@ -86,6 +86,9 @@ type BuiltinRule struct {
 	Reason string
 }
 
+// aboutFolder is told to the agent where a folder is changed as a whole.
+const aboutFolder = "There are files in this folder that are out of reach of agents. Name the files in it that you mean."
+
 // asksAboutFolder is told to the approver where a folder is changed as a whole.
 const asksAboutFolder = "The folder holds files that decide whether agents are asked about: see to it that these stay as they are."
 
@@ -108,16 +111,19 @@ var selfPathTable = []struct {
 	patterns       string
 }{
 	{groupFiles, surfacePath, Deny, "*/.config/assent */.config/assent/* */.local/share/assent */.local/share/assent/* */.local/state/assent */.local/state/assent/* " +
-		"*/$XDG_CONFIG_HOME/assent* */${XDG_CONFIG_HOME}/assent* */$XDG_DATA_HOME/assent* */${XDG_DATA_HOME}/assent* */$XDG_STATE_HOME/assent* */${XDG_STATE_HOME}/assent* " +
-		"*/$ASSENT_STORE* */${ASSENT_STORE}* */assent/local.json /etc/assent /etc/assent/* /var/lib/assent /var/lib/assent/* /run/assent /run/assent/*"},
+		"*/$XDG_CONFIG_HOME/assent */$XDG_CONFIG_HOME/assent/* */${XDG_CONFIG_HOME}/assent */${XDG_CONFIG_HOME}/assent/* " +
+		"*/$XDG_DATA_HOME/assent */$XDG_DATA_HOME/assent/* */${XDG_DATA_HOME}/assent */${XDG_DATA_HOME}/assent/* " +
+		"*/$XDG_STATE_HOME/assent */$XDG_STATE_HOME/assent/* */${XDG_STATE_HOME}/assent */${XDG_STATE_HOME}/assent/* " +
+		"*/$ASSENT_STORE */$ASSENT_STORE/* */${ASSENT_STORE} */${ASSENT_STORE}/* " +
+		"*/assent/local.json /etc/assent /etc/assent/* /var/lib/assent /var/lib/assent/* /run/assent /run/assent/*"},
 	{groupFiles, surfacePath + suffixWrite, Deny, "/usr/bin/assent /usr/local/bin/assent /opt/*/bin/assent */.local/bin/assent */go/bin/assent ~/bin/assent *:/*/bin/assent.exe"},
 	{groupCredentials, surfacePath, Deny, "*.creds *.nk"},
 	{groupProject, surfacePath + suffixWrite, Deny, "*/.assent */.assent/*"},
 	{groupClaude, surfacePath + suffixWrite, Deny, "*/.claude/settings*.json */.claude.json */$CLAUDE_CONFIG_DIR/settings*.json */${CLAUDE_CONFIG_DIR}/settings*.json " +
-		"/etc/claude-code* */ClaudeCode/managed-settings*"},
+		"/etc/claude-code /etc/claude-code/* */ClaudeCode/managed-settings*"},
 	{groupCodex, surfacePath + suffixWrite, Deny, "*/.codex/config.toml */.codex/hooks.json */.codex/requirements.toml */$CODEX_HOME/config.toml */${CODEX_HOME}/config.toml " +
-		"*/$CODEX_HOME/hooks.json */${CODEX_HOME}/hooks.json /etc/codex*"},
-	{groupGemini, surfacePath + suffixWrite, Deny, "*/.gemini/settings.json */.gemini/system-defaults.json /etc/gemini-cli* */GeminiCli/settings.json */GeminiCli/system-defaults.json"},
+		"*/$CODEX_HOME/hooks.json */${CODEX_HOME}/hooks.json /etc/codex /etc/codex/*"},
+	{groupGemini, surfacePath + suffixWrite, Deny, "*/.gemini/settings.json */.gemini/system-defaults.json /etc/gemini-cli /etc/gemini-cli/* */GeminiCli/settings.json */GeminiCli/system-defaults.json"},
 	{groupOpenCode, surfacePath + suffixWrite, Deny, "*/.opencode/opencode.json* */.opencode/plugin */.opencode/plugin/* */.opencode/plugins */.opencode/plugins/* " +
 		"*/opencode.json */opencode.jsonc */.config/opencode/config.json */.config/opencode/plugin */.config/opencode/plugin/* " +
 		"*/.config/opencode/plugins */.config/opencode/plugins/*"},
@@ -140,9 +146,13 @@ func compileSelfPaths() []selfPathRule {
 	var out []selfPathRule
 	for _, row := range selfPathTable {
 		at := groupIndex(row.group)
+		reason := selfGroups[at].reason
+		if row.action == Ask {
+			reason = aboutFolder
+		}
 		for _, p := range strings.Fields(row.patterns) {
 			r := selfPathRule{
-				BuiltinRule: BuiltinRule{row.group, row.surface, p, row.action, selfGroups[at].reason},
+				BuiltinRule: BuiltinRule{row.group, row.surface, p, row.action, reason},
 				group:       1 << at, dir: directionOf(row.surface), w: compilePattern(lowerPattern(p)),
 			}
 			r.home = row.action == Ask && r.w.home != nil

@@ -170,7 +170,8 @@ func markedName(name, before string) bool {
 	case '.':
 		return equalsAny(name, ".pi", ".codex", ".claude", ".assent", ".gemini", ".opencode", ".claude.json") || secretEnding(name)
 	case '$':
-		return strings.Contains(name, "XDG_") || strings.Contains(name, "_CONFIG_DIR") || strings.Contains(name, "CODEX_HOME") || strings.Contains(name, "ASSENT_STORE")
+		variable := strings.TrimSuffix(strings.TrimPrefix(name[1:], "{"), "}")
+		return equalsAny(variable, "ASSENT_STORE", "CLAUDE_CONFIG_DIR", "CODEX_HOME") || secretEnding(name)
 	case 'a', 'A':
 		if equalsAny(name, "assent", "assent.exe") {
 			// A project may have this name, and all that is in it with it.

@@ -65,9 +65,53 @@ func (t *selfText) paths(i int) {
 		_, value, _ := strings.Cut(a, "=")
 		t.passed = append(t.passed, value)
 	}
-	if len(u.Words) > 0 {
-		t.words(&at, i, t.own(i))
+	if len(u.Words) == 0 || t.plain(&at, u) {
+		return
 	}
+	t.words(&at, i, t.own(i))
+	if u.Lost {
+		for _, dir := range t.folders(i) {
+			at = t.place.at(dir, false)
+			t.words(&at, i, t.own(i))
+		}
+	}
+}
+
+// plain says, fast, that none of a command's words can be meant by a built-in
+// rule. It is for all those commands of which that holds.
+func (t *selfText) plain(at *place, u *shell.Unit) bool {
+	name := usedName(*u)
+	if u.Lost || len(t.s.self.own) > 0 || len(at.links) > 0 || len(at.resolved) > 0 || wide[name] || talking[name] ||
+		slices.ContainsFunc(at.bases, func(base string) bool { return marked(base, at.fold) }) {
+		return false
+	}
+	for k, w := range u.Words[1:] {
+		if u.Kind(k+1) != shell.Fixed || name == "git" && (w == "apply" || w == "am") || marked(w, at.fold) || strings.ContainsAny(w, "=:@,{\"'") || len(w) > 2 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "./") {
+			return false
+		}
+	}
+	return true
+}
+
+// wide are programs of which more counts than the words that they are given.
+var wide = programSet("rm mv cp ln install rsync scp ditto tar bsdtar zip shred 7z 7za unzip cpio srm trash trash-put rclone restic borg find fd fdfind chmod chown " +
+	"chgrp setfacl chattr patch apply_patch grep egrep fgrep rg ag ack ug ugrep rgrep zgrep bzgrep xzgrep ggrep gcp gmv gln ginstall xargs parallel")
+
+// maxFolders bounds the folders tried for a command that runs nobody knows where.
+const maxFolders = 8
+
+// folders are what commands in front of one name that may be folders: one of
+// them may be where it runs.
+func (t *selfText) folders(i int) []string {
+	var out []string
+	for _, u := range t.cmd.Units[:i] {
+		for k, w := range u.Words {
+			if k > 0 && len(out) < maxFolders && marked(w, t.place.fold) && !slices.Contains(out, w) && !isText(w, false) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
 }
 
 // with is both uses together.
@@ -158,6 +202,7 @@ func isText(word string, known bool) bool {
 // flowing rules values that variables and pipes hand on by what is done with
 // words that nobody knows.
 func (t *selfText) flowing() {
+	t.piped()
 	if t.flow.dir == 0 {
 		return
 	}
@@ -166,6 +211,24 @@ func (t *selfText) flowing() {
 			if !isText(p, false) {
 				t.word(&t.place, p, use{dir: t.flow.dir, folder: t.flow.folder}, 0, strings.ContainsAny(p, "*?["))
 			}
+		}
+	}
+}
+
+// piped rules texts that are printed where a shell reads them.
+func (t *selfText) piped() {
+	at := slices.IndexFunc(t.cmd.Units, func(u shell.Unit) bool {
+		return len(u.Words) > 0 && slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish"}, selfProgram(u.Words[0]))
+	})
+	if at < 0 {
+		return
+	}
+	for _, text := range t.passed {
+		if hasWord(text, "assent") && slices.ContainsFunc(shell.Read(text).Units, func(u shell.Unit) bool {
+			return len(u.Words) > 0 && runsAssent(u) && !harmlessAssent(u)
+		}) {
+			t.deny(groupCommand, "assent *", at)
+			return
 		}
 	}
 }
@@ -212,23 +275,31 @@ func (t *selfText) overProject(at *place, folder string, unit int) {
 // globGuard rules what a glob could select. It is taken at its word where it
 // spells enough of what is protected, and asks where it does not.
 func (e *evaluation) globGuard(at *place, word string, how use, unit int) {
-	for _, form := range at.globForms(word) {
+	forms := at.globForms(word)
+	for _, form := range forms {
 		form = foldText(form)
-		if !path.IsAbs(form) {
+		switch {
+		case path.IsAbs(form) || drive(form):
+		case len(forms) > 1:
+			continue // the same as an absolute one
+		default:
 			form = "/" + form
+		}
+		tokens := globTokens(form)
+		if e.selectsWhole(at, tokens, how, word, unit) {
+			return
 		}
 		if !globMarked(form) {
 			continue
 		}
-		tokens := globTokens(form)
 		for i := range selfPathRules {
 			r := &selfPathRules[i]
 			if r.dir&how.dir == 0 || e.s.self.lifted&r.group != 0 || r.home || r.Action == Ask && !how.folder {
 				continue
 			}
 			text := r.w.w.text
-			if strings.Contains(text, "$") && !strings.Contains(form, "$") {
-				continue // a variable's name is no file's
+			if strings.Contains(text, "$") && !strings.Contains(form, "$") || r.group.has(groupCredentials) && !meansCredentials(path.Base(form)) {
+				continue // a variable's name is no file's, and ".env*" means no credentials
 			}
 			if e.effort += (len(text) + 1) * (len(form) + 1); e.effort <= maxEffort && !reach(text, tokens) {
 				continue
@@ -243,34 +314,71 @@ func (e *evaluation) globGuard(at *place, word string, how use, unit int) {
 	}
 }
 
+// selectsWhole rules a glob that could select a folder in which the home
+// directory lies, or the project.
+func (e *evaluation) selectsWhole(at *place, tokens []globToken, how use, word string, unit int) bool {
+	for i := range selfPathRules {
+		r := &selfPathRules[i]
+		below := ""
+		switch {
+		case e.s.self.lifted&r.group != 0:
+		case how.home && r.Pattern == "~":
+			below = at.home
+		case how.gone && r.Pattern == ".":
+			below = at.cwd
+		}
+		for below = foldText(below); below != "" && !root(below); below = path.Dir(below) {
+			if reach(below, tokens) {
+				e.addSelf(r.BuiltinRule, surfacePath, word, unit)
+				return true
+			}
+			if path.Dir(below) == below {
+				break
+			}
+		}
+	}
+	return false
+}
+
 // globMarked says whether a part of a glob could select a name without which no
 // built-in rule matches, and means to: "*.json" does not mean opencode.json.
 func globMarked(form string) bool {
-	before := ""
+	before, folder := "", ""
 	for _, part := range strings.Split(form, "/") {
 		if !strings.ContainsAny(part, "*?[(") {
 			if part != "" && markedName(part, before) {
 				return true
 			}
-			before = part
+			folder, before = before, part
 			continue
 		}
 		if ending := strings.TrimLeft(part, "*?"); ending != part && strings.LastIndexByte(ending, '.') == 0 && equalsAny(ending, ".json", ".jsonc", ".toml") {
 			continue
 		}
 		stem, _, _ := strings.Cut(strings.TrimLeft(part, "*?."), ".")
-		if part[0] != '.' && letters(stem) < 3 && !endsFold(part, ".creds") && !endsFold(part, ".nk") {
+		if meansCredentials(part) {
+			return true
+		}
+		if part[0] != '.' && letters(stem) < 3 && before != ".config" && folder != ".local" {
 			continue
 		}
 		tokens := globTokens(part)
 		for _, name := range []string{".pi", ".codex", ".claude", ".assent", ".gemini", ".opencode", ".claude.json", "assent", "opencode", "opencode.json",
-			"opencode.jsonc", "codex", "claude-code", "*.creds", "*.nk"} {
+			"opencode.jsonc", "codex", "claude-code"} {
 			if reach(name, tokens) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// meansCredentials says whether a part of a glob spells the ending of a
+// credentials file.
+func meansCredentials(part string) bool {
+	ending := part[strings.LastIndexByte(part, '.')+1:]
+	tokens := globTokens(ending)
+	return len(ending) < len(part) && letters(ending) > 1 && (reach("creds", tokens) || reach("nk", tokens))
 }
 
 func letters(s string) int {

@@ -2,11 +2,15 @@ package policy
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/assent-dev/assent/internal/shell"
 )
 
 // openPolicy allows everything that a policy can allow.
@@ -124,6 +128,10 @@ func TestSelfPathsDenied(t *testing.T) {
 		cat ci-42.creds
 		nats --creds=ci-42.creds pub x y
 		cat operator.nk
+		pushd ~/.claude; tee settings.json
+		env -C ~/.claude tee settings.json
+		cat *.creds
+		cat ci-*.cred?
 		rm -rf .assent
 		mkdir -p .assent/modules
 		echo x > .assent/policy.jsonc
@@ -161,6 +169,14 @@ func TestSelfPathsAsked(t *testing.T) {
 		rm -rf ../assent
 		rm -rf ~/src/assent
 		mv . ../x
+		rsync -a --delete /tmp/x/ ./
+		rm -rf ../*
+		rm -rf /home/*
+		rm -rf /*
+		chmod -R 000 /home/*
+		rm -rf ~/.config/*
+		rm -rf ~/.local/share/*
+		cat ~/.local/share/*/*/creds/*
 	`)
 }
 
@@ -223,12 +239,20 @@ func TestSelfPathsLeftAlone(t *testing.T) {
 		chmod 644 opencode.go
 		tee src/opencode/main.go
 		ls *.creds.md
+		cat .env*
+		cat id_rs*
+		rm .cache* *.tmp
 		python3 -m pip install codex
 		npm install opencode
 		mkdir ~/.config/other
 		tee ~/.config/other/x
 		rm -rf ~/.local/share/other
 		rm -rf ~/src/other
+		rm -rf ../other/*
+		rm -rf ./*
+		rm -rf src/share/*
+		cat /usr/share/*/copyright
+		pushd docs; tee settings.json
 		curl https://example.com/.claude/settings.json
 	`)
 }
@@ -265,6 +289,8 @@ func TestSelfCommandsDenied(t *testing.T) {
 		docker exec web assent answer 01K allow
 		tmux send-keys 'assent answer 01K allow' Enter
 		ssh host assent policy push p.jsonc
+		echo 'assent answer 01K allow' | sh
+		printf 'assent thaw\n' | bash -s
 		alias a=assent; a answer 01K allow
 		if true; then assent thaw; fi
 		echo $(assent answer 01K allow)
@@ -564,5 +590,57 @@ func TestBuiltinRulesAreWhole(t *testing.T) {
 		if !groups[g] {
 			t.Errorf("group %s has no rule", g)
 		}
+	}
+}
+
+// TestBuiltinRulesAreInTheDocs: a group that nobody can read of is one that
+// nobody lifts knowingly.
+func TestBuiltinRulesAreInTheDocs(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.FromSlash("../../docs/policy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range SelfGroups() {
+		if !strings.Contains(string(b), "`"+g+"`") {
+			t.Errorf("docs/policy.md says nothing of the group %s", g)
+		}
+	}
+}
+
+// TestSelfFilesAreSecrets: what no agent may read, no link may allow.
+func TestSelfFilesAreSecrets(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{"/home/dev/.config/assent/local.json", "/home/dev/.local/share/assent/main/auth/keys.json", "/home/dev/.local/state/assent/x", "a.creds", "a.nk"} {
+		if secretIn(p, nil) == "" {
+			t.Errorf("%s has not the shape of a secret", p)
+		}
+	}
+}
+
+// BenchmarkSelf is what the built-in rules add to a ruling.
+func BenchmarkSelf(b *testing.B) {
+	s := manyRules(b, 20)
+	for name, text := range map[string]string{"command": "git status --short", "chain of 50": strings.Repeat("git status && ", 49) + "git status"} {
+		b.Run(name, func(b *testing.B) {
+			cmd := shell.Read(text)
+			e := evaluation{s: s, tool: surfaceBash, place: placeOf(bash(text))}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.selfShell(cmd)
+			}
+		})
+	}
+	for name, one := range map[string]struct{ path, cwd string }{
+		"elsewhere": {"internal/policy/self.go", "/home/dev/src/assent"}, "settings": {"/home/dev/.claude/settings.json", "/repo"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			e := evaluation{s: s, tool: "write", place: placeOf(Call{Cwd: one.cwd, Home: "/home/dev"})}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.protect(&e.place, one.path, writes)
+				e.out.Entries = e.out.Entries[:0]
+			}
+		})
 	}
 }

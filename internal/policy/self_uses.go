@@ -27,9 +27,12 @@ func (w wordUses) of(k int) use {
 	return w.rest
 }
 
+// usedName is the name of a command's program, as the tables here have it.
+func usedName(u shell.Unit) string { return strings.TrimSuffix(strings.ToLower(programOf(u)), ".exe") }
+
 // usesOf says how a command uses its words. What is not known reads and writes.
 func usesOf(u shell.Unit) wordUses {
-	out := wordUses{name: strings.TrimSuffix(strings.ToLower(programOf(u)), ".exe"), into: -1}
+	out := wordUses{name: usedName(u), into: -1}
 	args := u.Words[1:]
 	switch name := out.name; {
 	case name == "git":
@@ -175,5 +178,6 @@ func (w *wordUses) copy(words []string) {
 	if name == "ln" || plain {
 		target = use{dir: writes, folder: true, home: plain}
 	}
+	target.gone = name == "rsync" && slices.ContainsFunc(words, func(a string) bool { return strings.HasPrefix(a, "--del") })
 	w.each[w.into] = target
 }
