@@ -16,6 +16,8 @@ type Host struct {
 	Home string
 	// Platform is runtime.GOOS.
 	Platform string
+	// Project is the project that the call's folder belongs to.
+	Project protocol.Project
 }
 
 // names maps Claude Code's tools to the surfaces that rules speak about. A tool
@@ -51,6 +53,7 @@ func (in Input) Ask(host Host) protocol.Ask {
 		Cwd:      in.Cwd,
 		Home:     host.Home,
 		Platform: host.Platform,
+		Project:  host.Project,
 	}
 	if name, known := names[in.Tool]; known {
 		ask.Tool.Name = name

@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/client"
 	"github.com/assent-dev/assent/pkg/client/paths"
+	"github.com/assent-dev/assent/pkg/client/project"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -31,8 +33,11 @@ type askCommand struct {
 	id      string
 	session string
 	name    string
+	project string
 	timeout time.Duration
 	json    bool
+	// works is the project that the call's folder belongs to.
+	works project.Project
 	// stage is where the ask was when a gate last spoke of it.
 	stage string
 }
@@ -45,7 +50,8 @@ func Ask(env *Env) *cobra.Command {
 		Short: "Ask for one tool call and wait for the decision",
 		Long: "Asks a gate for one tool call, waits for the decision and prints it.\n" +
 			"Exit 0: allowed. 3: denied. 1: could not ask, or no decision in time. 2: wrong usage.\n" +
-			"Whoever gives up (time over, Ctrl-C) withdraws the ask. The same --id always gets the same decision.",
+			"Whoever gives up (time over, Ctrl-C) withdraws the ask. The same --id always gets the same decision.\n\n" +
+			"The project is found from the folder, and its own policy (.assent/policy.jsonc at its root) goes with the ask.",
 		Example: "  assent ask --tool bash --input '{\"command\":\"git push\"}'\n" +
 			"  assent ask --tool read --input '{\"path\":\".env\"}' --json",
 		Args: exactArgs(),
@@ -57,7 +63,8 @@ func Ask(env *Env) *cobra.Command {
 	f.StringVar(&c.cwd, "cwd", "", "folder in which the call would run (default: this one)")
 	f.StringVar(&c.id, "id", "", "id of the ask, a ULID: asking again with it joins or repeats (default: a new one)")
 	f.StringVar(&c.session, "session", "", "id of the agent's session")
-	f.StringVar(&c.name, "agent-name", "", "name of the kind of agent")
+	f.StringVar(&c.name, "agent-name", "", "name of the kind of agent: selects the policy's layers agent/NAME and project-agent/ID/NAME")
+	f.StringVar(&c.project, "project", "", "id of the project, as github.com/acme/shop: selects the layer project/ID (default: found from the folder)")
 	c.timeout = hookDeadline
 	span(f, &c.timeout, "timeout", "how long to wait for a decision, as 90s or 15m")
 	f.BoolVar(&c.json, "json", false, "print the whole decision as JSON")
@@ -76,7 +83,7 @@ func (c *askCommand) run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, c.timeout)
 	defer stop()
-	a, err := dialAgent(ctx, at, "ask", client.OnProgress(c.progress()))
+	a, err := dialAgent(ctx, at, "ask", append(carrying(c.works), client.OnProgress(c.progress()))...)
 	if err != nil {
 		return err
 	}
@@ -123,11 +130,30 @@ func (c *askCommand) build() (protocol.Ask, error) {
 			return protocol.Ask{}, err
 		}
 	}
+	if err := c.findProject(cwd); err != nil {
+		return protocol.Ask{}, err
+	}
 	return protocol.Ask{
-		ID: firstOf(c.id, protocol.NewAskID()), AgentName: c.name, Source: protocol.SourceToolCall,
+		ID: firstOf(c.id, protocol.NewAskID()), AgentName: c.name, Source: protocol.SourceToolCall, Project: c.works.Facts(),
 		Session: protocol.Session{ID: c.session}, Tool: protocol.Tool{Name: c.tool, Input: input},
 		Cwd: cwd, Home: home, Platform: runtime.GOOS, Paths: append(paths.Resolve(cwd, home, paths.Typed(input)), paths.Links(cwd, home, shellWords(c.tool, input))...),
 	}, nil
+}
+
+// findProject finds the project that the call's folder belongs to, and says what
+// is wrong with its own policy: a gate takes that, and clamps.
+func (c *askCommand) findProject(cwd string) (err error) {
+	if c.works, err = project.Find(cwd); err != nil {
+		return err
+	}
+	c.works.ID = firstOf(c.project, c.works.ID)
+	if !c.works.HasPolicy {
+		return nil
+	}
+	if _, err := policy.Read(policy.ProjectLayer(c.works.ID), filepath.Join(c.works.Root, project.PolicyFile), []byte(c.works.Policy)); err != nil {
+		fmt.Fprintf(c.env.Stderr, "assent: the project's own policy does not read, so nothing is allowed without asking:\n%s\n", protocol.Safe(err.Error(), 2000, true))
+	}
+	return nil
 }
 
 // checkInput refuses a bash call without a command: the rules would rule on

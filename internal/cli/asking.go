@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/pkg/client"
+	"github.com/assent-dev/assent/pkg/client/project"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -67,6 +68,14 @@ func dialAgent(ctx context.Context, at place, face string, opts ...client.Option
 		return nil, err
 	}
 	return a, nil
+}
+
+// carrying hands the client the project's own policy, should the gate lack it.
+func carrying(p project.Project) []client.Option {
+	if !p.HasPolicy {
+		return nil
+	}
+	return []client.Option{client.ProjectPolicy(p.Policy)}
 }
 
 // connectSoon tries again while no server answers; refused credentials are
@@ -198,7 +207,7 @@ func sayFailed(id string, err error) string {
 	}
 	d := protocol.Decision{Ask: id, Result: protocol.FinalDeny, Outcome: protocol.Unavailable, Reason: err.Error()}
 	switch {
-	case errors.Is(err, client.ErrAsk):
+	case errors.Is(err, client.ErrAsk), errors.Is(err, project.ErrPolicy):
 		d.Outcome = protocol.Invalid
 	case errors.Is(err, context.DeadlineExceeded) && errors.Is(err, client.ErrEnded):
 		d.Outcome = protocol.Expired

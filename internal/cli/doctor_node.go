@@ -67,34 +67,6 @@ func (d *doctor) checkAuditor(ctx context.Context, s jetstream.Stream, check str
 	}
 }
 
-// checkPolicy looks at the stored policy.
-func (d *doctor) checkPolicy(ctx context.Context) {
-	kv, err := policyBucket(ctx, d.operator)
-	if err != nil {
-		d.fail("policy", "run `assent node prepare`", "%v", err)
-		return
-	}
-	stored, err := storedPolicy(ctx, kv)
-	switch {
-	case err != nil:
-		d.fail("policy", "", "%v", err)
-		return
-	case stored.revision == 0:
-		d.warn("policy", "assent policy push FILE", "no policy is stored: everything asks")
-		return
-	}
-	s, err := policy.Compile(policy.LayerFleet, stored.doc)
-	if err != nil {
-		d.fail("policy", "mend it and push it again: until then every allow is clamped to ask", "the stored policy (revision %d) is broken: %v", stored.revision, err)
-		return
-	}
-	if s.Yolo() {
-		d.warn("policy", "take yoloMode out unless that is what you want", "revision %d has yoloMode on: what the rules would ask is allowed", stored.revision)
-		return
-	}
-	d.ok("policy", "revision %d, terminal %s", stored.revision, s.Terminal().Kind)
-}
-
 // checkServices asks which services answer.
 func (d *doctor) checkServices(ctx context.Context) {
 	for _, want := range []struct{ name, what, remedy string }{

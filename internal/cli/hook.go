@@ -16,6 +16,7 @@ import (
 
 	claudecode "github.com/assent-dev/assent/integrations/claude-code"
 	"github.com/assent-dev/assent/internal/local"
+	"github.com/assent-dev/assent/pkg/client/project"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -176,10 +177,14 @@ func (h *claudeHook) decide(ctx context.Context, in claudecode.Input) (protocol.
 	if err != nil {
 		return protocol.Decision{}, "", err
 	}
-	ask := in.Ask(claudecode.Host{Home: home, Platform: runtime.GOOS})
+	works, err := project.Find(in.Cwd)
+	if err != nil {
+		return protocol.Decision{}, "", err
+	}
+	ask := in.Ask(claudecode.Host{Home: home, Platform: runtime.GOOS, Project: works.Facts()})
 	ask.ID = protocol.NewAskID()
 	ask.MaxWaitMS = max(1, (h.deadline - time.Since(h.began) - hookMargin).Milliseconds())
-	a, err := dialAgent(ctx, at, "hook")
+	a, err := dialAgent(ctx, at, "hook", carrying(works)...)
 	if err != nil {
 		return protocol.Decision{}, ask.ID, interrupted(ctx, err)
 	}

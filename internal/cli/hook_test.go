@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,15 +55,18 @@ type answers struct {
 	t         *testing.T
 	asks      chan protocol.Ask
 	withdrawn chan protocol.Cancel
+	// uploads are the projects' policies that were uploaded.
+	uploads chan protocol.ProjectUpload
+	known   sync.Map // their digests
 	// late makes a withdrawal come too late: the ask is allowed by then.
 	late bool
 }
 
 func (d *seat) gate(t *testing.T) *answers {
 	t.Helper()
-	a := &answers{t: t, asks: make(chan protocol.Ask, 64), withdrawn: make(chan protocol.Cancel, 64)}
+	a := &answers{t: t, asks: make(chan protocol.Ask, 64), withdrawn: make(chan protocol.Cancel, 64), uploads: make(chan protocol.ProjectUpload, 64)}
 	nc := d.node.Connect(t, protocol.RoleGate, "g-1")
-	for kind, f := range map[protocol.Kind]func([]byte) ([]byte, error){protocol.KindAsk: a.ask, protocol.KindCancel: a.cancel} {
+	for kind, f := range map[protocol.Kind]func([]byte) ([]byte, error){protocol.KindAsk: a.ask, protocol.KindCancel: a.cancel, protocol.KindProject: a.upload} {
 		if _, err := nc.QueueSubscribe(d.node.Subjects.All(kind), protocol.QueueGate, func(m *nats.Msg) {
 			reply, err := f(m.Data)
 			if err != nil {
@@ -86,6 +90,9 @@ func (a *answers) ask(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, known := a.known.Load(ask.Project.Digest); ask.Project.Digest != "" && !known {
+		return protocol.Write(protocol.ErrorReply{Ask: ask.ID, Error: protocol.Fault{Code: protocol.CodeNeedProject, Message: "unknown", Remedy: "upload it"}})
+	}
 	select {
 	case a.asks <- ask:
 	default:
@@ -106,6 +113,16 @@ func (a *answers) ask(data []byte) ([]byte, error) {
 		d.Result, d.Outcome, d.Reason = protocol.FinalDeny, protocol.DeniedByRule, "not here"
 	}
 	return protocol.Write(d)
+}
+
+func (a *answers) upload(data []byte) ([]byte, error) {
+	up, err := protocol.Read[protocol.ProjectUpload](data)
+	if err != nil {
+		return nil, err
+	}
+	a.uploads <- up
+	a.known.Store(up.Digest, true)
+	return protocol.Write(protocol.ProjectReceipt{Digest: up.Digest})
 }
 
 func (a *answers) cancel(data []byte) ([]byte, error) {

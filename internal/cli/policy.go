@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/bus"
@@ -170,55 +168,6 @@ func printChecked(env *Env, path string, result checked, asJSON bool) error {
 		fmt.Fprintf(env.Stdout, "%s: ok, %d warnings, %s\n", path, len(result.Warnings), result.Digest)
 	}
 	return nil
-}
-
-// layer is the stored document of a layer; revision 0 for none.
-type layer struct {
-	doc      []byte
-	revision uint64
-}
-
-func policyBucket(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, error) {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("opening JetStream: %w", err)
-	}
-	kv, err := js.KeyValue(ctx, protocol.BucketPolicy)
-	if err != nil {
-		return nil, unprepared(fmt.Errorf("opening bucket %s: %w", protocol.BucketPolicy, err))
-	}
-	return kv, nil
-}
-
-func storedPolicy(ctx context.Context, kv jetstream.KeyValue) (layer, error) {
-	e, err := kv.Get(ctx, policy.LayerFleet)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return layer{}, nil
-	}
-	if err != nil {
-		return layer{}, fmt.Errorf("reading the stored policy: %w", err)
-	}
-	return layer{doc: e.Value(), revision: e.Revision()}, nil
-}
-
-// pushPolicy stores doc on the condition that stored is still what is stored.
-// The same text again changes nothing.
-func pushPolicy(ctx context.Context, kv jetstream.KeyValue, doc []byte, stored layer) (revision uint64, err error) {
-	switch {
-	case stored.revision > 0 && bytes.Equal(stored.doc, doc):
-		return stored.revision, nil
-	case stored.revision > 0:
-		revision, err = kv.Update(ctx, policy.LayerFleet, doc, stored.revision)
-	default:
-		revision, err = kv.Create(ctx, policy.LayerFleet, doc)
-	}
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return 0, fmt.Errorf("storing the policy: somebody else has just stored another one: look at it, and push again")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("storing the policy: %w", err)
-	}
-	return revision, nil
 }
 
 // withConn connects as role and calls use.

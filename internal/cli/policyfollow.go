@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -85,8 +86,9 @@ func (f *follower) look(ctx context.Context, store *layers.Store) {
 	}
 }
 
-// take stores doc where the fleet layer still is what this process stored, or is
-// doc already.
+// take stores doc where the fleet layer still is what this process stored, or
+// what the file said before: who has pushed the file itself is on its side. Or it
+// is doc already.
 func (f *follower) take(ctx context.Context, store *layers.Store, doc []byte) error {
 	if _, err := policy.Read(policy.Fleet(), f.path, doc); err != nil {
 		return err
@@ -95,7 +97,7 @@ func (f *follower) take(ctx context.Context, store *layers.Store, doc []byte) er
 	if err != nil && !errors.Is(err, layers.ErrNone) {
 		return err
 	}
-	if !bytes.Equal(over.Text, f.put) && !bytes.Equal(over.Text, doc) {
+	if known := [][]byte{f.put, f.seen, doc}; !slices.ContainsFunc(known, func(text []byte) bool { return bytes.Equal(over.Text, text) }) {
 		return layers.ErrOvertaken
 	}
 	revision, err := store.Put(ctx, policy.Fleet(), doc, over)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/examples"
 	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/local"
 	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/internal/policy"
@@ -188,23 +190,27 @@ func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte,
 		return nil, fmt.Errorf("storing the policy: %w", err)
 	}
 	defer nc.Close()
-	kv, err := policyBucket(ctx, nc)
+	js, err := bus.JetStream(nc)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := storedPolicy(ctx, kv)
+	store, err := layers.Open(ctx, js)
 	if err != nil {
+		return nil, err
+	}
+	stored, err := store.Get(ctx, policy.Fleet())
+	if err != nil && !errors.Is(err, layers.ErrNone) {
 		return nil, err
 	}
 	if doc == nil {
-		if stored.revision > 0 {
-			log.Info("the stored policy goes on", "revision", stored.revision)
-			return stored.doc, nil
+		if stored.Revision > 0 {
+			log.Info("the stored policy goes on", "revision", stored.Revision)
+			return stored.Text, nil
 		}
 		log.Info("new store: the starter policy is put in force (see examples/policy.jsonc)")
 		doc = []byte(examples.Policy)
 	}
-	_, err = pushPolicy(ctx, kv, doc, stored)
+	_, err = store.Put(ctx, policy.Fleet(), doc, stored)
 	return doc, err
 }
 

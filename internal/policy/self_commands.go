@@ -294,7 +294,7 @@ var natsClients = programSet("nats natscli nc ncat netcat socat telnet openssl w
 var subjectMarks = []string{
 	"assent.v1.", "$JS.API", "$KV.ASSENT_", "$O.ASSENT_", "KV_ASSENT_", "OBJ_ASSENT_",
 	protocol.StreamDecisions, protocol.StreamReview, protocol.BucketPolicy, protocol.BucketPending,
-	protocol.BucketGrants, protocol.BucketPresence, protocol.ObjectsModules,
+	protocol.BucketGrants, protocol.BucketPresence, protocol.BucketProjects, protocol.ObjectsModules,
 }
 
 // namesSubjects says whether the text names anything of Assent's on NATS.

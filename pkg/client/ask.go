@@ -20,6 +20,7 @@ import (
 // A gate that shows no sign of life is looked for during the patience. Once a
 // gate has said that the ask is pending, Ask goes on until ctx ends, through
 // restarts of gates and of NATS: the ask is stored, and any gate can answer it.
+// A project's own policy that the gate lacks is uploaded (ProjectPolicy).
 //
 // Errors wrap ErrAsk, ErrUnavailable, ErrReply or ErrEnded, or are a
 // *protocol.Fault, which is the gate's own refusal with a remedy.
@@ -28,10 +29,17 @@ func (c *Client) Ask(ctx context.Context, a protocol.Ask) (protocol.Decision, er
 	if err != nil {
 		return protocol.Decision{}, err
 	}
-	search := newSearch(c.patience)
+	search, uploads := newSearch(c.patience), 0
 	for {
 		began := time.Now()
 		r, err := c.exchange(ctx, c.ask, a.ID, data)
+		if text, wanted := c.wanted(a, err); wanted && uploads < maxUploads {
+			if err := c.hand(ctx, a, text); err != nil {
+				return protocol.Decision{}, err
+			}
+			uploads++
+			continue
+		}
 		pause := c.pace - time.Since(began)
 		switch {
 		case err == nil && r.decision != nil:
@@ -107,13 +115,21 @@ func (c *Client) fill(a *protocol.Ask) ([]byte, error) {
 // exchange is one request with a deadline of its own, and its reply, strictly
 // read.
 func (c *Client) exchange(ctx context.Context, subject, id string, data []byte) (reply, error) {
+	msg, err := c.request(ctx, subject, data)
+	if err != nil {
+		return reply{}, err
+	}
+	return readReply(id, c.agent, msg)
+}
+
+func (c *Client) request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	round, stop := context.WithTimeout(ctx, c.round)
 	defer stop()
 	msg, err := c.nc.RequestMsgWithContext(round, &nats.Msg{Subject: subject, Data: data})
 	if err != nil {
-		return reply{}, c.explain(subject, err)
+		return nil, c.explain(subject, err)
 	}
-	return readReply(id, c.agent, msg)
+	return msg, nil
 }
 
 // explain gives a failed request a cause that a person can act on.

@@ -32,6 +32,8 @@ type Client struct {
 	agent    string
 	ask      string
 	cancel   string
+	upload   string
+	policies map[string]string // projects' own policies by digest
 	round    time.Duration
 	patience time.Duration
 	pace     time.Duration
@@ -57,6 +59,14 @@ func Pace(d time.Duration) Option { return func(c *Client) { c.pace = d } }
 // an ask that is not decided yet.
 func OnProgress(f func(protocol.Progress)) Option { return func(c *Client) { c.progress = f } }
 
+// ProjectPolicy hands the client the text of a project's own policy. A gate that
+// does not know the one that an ask names by its digest (Ask.Project.Digest,
+// protocol.ProjectDigest) gets it uploaded, and is asked again. May be given more
+// than once.
+func ProjectPolicy(text string) Option {
+	return func(c *Client) { c.policies[protocol.ProjectDigest(text)] = text }
+}
+
 // New returns a client for agent on node. The connection's credentials must be
 // those of that agent, and its inbox prefix the agent's own
 // (protocol.InboxPrefix): the server lets it ask as nobody else.
@@ -68,11 +78,14 @@ func New(nc *nats.Conn, node, agent string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{nc: nc, agent: agent, round: DefaultRound, patience: DefaultPatience, pace: DefaultPace, progress: func(protocol.Progress) {}}
+	c := &Client{nc: nc, agent: agent, round: DefaultRound, patience: DefaultPatience, pace: DefaultPace, policies: map[string]string{}, progress: func(protocol.Progress) {}}
 	if c.ask, err = s.Ask(agent); err != nil {
 		return nil, err
 	}
 	if c.cancel, err = s.Cancel(agent); err != nil {
+		return nil, err
+	}
+	if c.upload, err = s.Project(agent); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {

@@ -39,7 +39,7 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 
 	ruled, err := g.rule(ctx, c.ask) // recorded authority: rules in layers, most restrictive wins; then grants
 	if err != nil {
-		return reply{}, err
+		return g.unruled(ctx, c, err)
 	}
 	ruled = g.granted(ctx, c, ruled)
 	if ruled.settled() {

@@ -43,13 +43,14 @@ type fileKey struct{ agent, digest, project string }
 // files are the projects' policies that this gate has read lately.
 type files struct {
 	store *projects.Store
+	now   func() time.Time
 
 	mu   sync.Mutex
 	read map[fileKey]projectFile
 }
 
 func newFiles(store *projects.Store) *files {
-	return &files{store: store, read: map[fileKey]projectFile{}}
+	return &files{store: store, now: time.Now, read: map[fileKey]projectFile{}}
 }
 
 // of returns the project's own policy of an ask, the zero value where it names
@@ -62,16 +63,16 @@ func (f *files) of(ctx context.Context, ask protocol.Ask) (projectFile, error) {
 	f.mu.Lock()
 	have, known := f.read[key]
 	f.mu.Unlock()
-	if known && !(projects.Stored{At: have.renewed}).Stale(time.Now()) {
+	if known && !(projects.Stored{At: have.renewed}).Stale(f.now()) {
 		return have, nil
 	}
 	stored, found, err := f.store.Get(ctx, ask.Agent, ask.Project.Digest)
 	if err == nil && !found {
 		err = errNeedProject
 	}
-	if err == nil && stored.Stale(time.Now()) {
+	if err == nil && stored.Stale(f.now()) {
 		_, err = f.store.Put(ctx, ask.Agent, stored.Text)
-		stored.At = time.Now()
+		stored.At = f.now()
 	}
 	if err != nil {
 		return projectFile{}, fmt.Errorf("project %s: %w", ask.Project.ID, err)
@@ -112,6 +113,17 @@ func whoAsks(ask protocol.Ask, file projectFile) policy.Who {
 		Agent: ask.Agent, AgentName: ask.AgentName, Project: ask.Project.ID, Root: ask.Project.Root,
 		File: file.document, FileBroken: file.broken,
 	}
+}
+
+// unruled answers an ask that could not be ruled: by its decision, if it has been
+// decided, whatever became of the project's policy since.
+func (g *Gate) unruled(ctx context.Context, c call, err error) (reply, error) {
+	if errors.Is(err, errNeedProject) {
+		if r, decided, serr := g.standing(ctx, c); decided || serr != nil {
+			return r, serr
+		}
+	}
+	return reply{}, err
 }
 
 // serveProject takes an upload of a project's own policy.
