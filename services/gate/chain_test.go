@@ -348,3 +348,16 @@ func wait(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) }
 type counter struct{ n atomic.Int32 }
 
 func (c *counter) next() int32 { return c.n.Add(1) }
+
+// TestTheAskerHearsWhereTheAskStandsNow: not that it waits for a link which was
+// passed over while the asker's request lay at the gate.
+func TestTheAskerHearsWhereTheAskStandsNow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, strings.Replace(chainPolicy("gone"), `"kind": "deny"`, `"kind": "human"`, 1))
+	r.terminal(protocol.TerminalHuman, func(q protocol.TerminalRequest) string { return progressFor(q.Ask.ID) })
+	r.gate("g1")
+	a := r.agent("ci")
+	if h := a.once(a.bash("make")); h.progress == nil || h.progress.Stage != "terminal:human" {
+		t.Errorf("heard %+v", h.progress)
+	}
+}

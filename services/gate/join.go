@@ -70,6 +70,11 @@ func (g *Gate) meanwhile(ctx context.Context, c call, s summary, open bool) (rep
 		g.count("record", "unread")
 		g.log.Warn("the record could not be read; the asker is told that its ask is pending", "ask", c.ask.ID, "err", err)
 	}
+	// As it stands now, not as it stood when the wait began: it may have gone past
+	// a link that nobody runs since, and a person is waited for.
+	if now, still := g.mirror.get(c.ask.ID); still {
+		s, open = now, true
+	}
 	if !open {
 		s = summary{stage: "settling", since: c.askedAt}
 	}
