@@ -40,7 +40,8 @@ they fit one pending ask alone. The first answer stands; a later one is told who
 An allow is for this call alone, unless --grant remembers it: calls of the same agent that match the
 pattern are then allowed where the rules ask. What is granted is printed before it is sent; it is
 the suggestion of 'assent pending', or what --pattern says, which must match the call that you
-answer. A deny of the rules, a call that cannot be proven harmless and what is for a person alone
+answer and name its program, folder or server. What of the call it does not cover, and so will be
+asked about again, is said beside it. A deny of the rules, a call that cannot be proven harmless and what is for a person alone
 are never granted. 'assent grants' lists and revokes.
 
 The rules of this moment are asked once more before an answer is recorded, also for an edited
@@ -120,6 +121,9 @@ func (f answerFlags) granting(ctx context.Context, env *Env, d *desk.Desk, id st
 		out = env.Stderr
 	}
 	fmt.Fprintf(out, "%s: granting %s\n", id, grantLine(*g))
+	for _, line := range leftLines(items[i], *g) {
+		fmt.Fprintf(out, "%s: %s\n", id, line)
+	}
 	return g, nil
 }
 

@@ -192,6 +192,9 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 			return
 		}
 		f.printf("   %d: granting %s\n", n, grantLine(g))
+		for _, line := range leftLines(f.shown[i].item, g) {
+			f.printf("      %s\n", line)
+		}
 		a.Grant = &g
 	}
 	closed, stop := f.desk.Closing(ctx, a.Ask)
@@ -212,9 +215,14 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 	f.shown = slices.DeleteFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
 }
 
-// sessionGrant is what the face offers to grant on an ask.
+// sessionGrant is what the face offers to grant on an ask: for its session, or
+// where it names none for the agent. A grant without a session would be refused.
 func sessionGrant(item pending.Item) (protocol.Grant, error) {
-	return desk.Grant(item, protocol.ScopeSession, "", nil, time.Now().Add(desk.GrantLife), 0)
+	scope := protocol.ScopeSession
+	if item.Ask.Session.ID == "" {
+		scope = protocol.ScopeAgent
+	}
+	return desk.Grant(item, scope, "", nil, time.Now().Add(desk.GrantLife), 0)
 }
 
 // outcome says what became of an answer that stands: the rules of this moment
@@ -260,6 +268,9 @@ func (f *face) show(s *shownAsk) {
 	keys := fmt.Sprintf("a %d · d %d [REASON]", s.number, s.number)
 	if g, err := sessionGrant(s.item); err == nil {
 		f.printf("   grant   %s\n", grantLine(g))
+		for _, line := range leftLines(s.item, g) {
+			f.printf("           %s\n", line)
+		}
 		keys += fmt.Sprintf(" · g %d", s.number)
 	}
 	f.printf("   until   %s (%s left)        %s\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), keys)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/grants"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -95,6 +96,23 @@ func grantLine(g protocol.Grant) string {
 		text += ", " + count(g.Uses, "call")
 	}
 	return protocol.Safe(text, 2000, false)
+}
+
+// leftLines say what a grant does not clear of the ask that it is given on.
+func leftLines(item pending.Item, g protocol.Grant) (lines []string) {
+	const most = 5
+	left := grants.Leaves(item.Pending, g)
+	for i, e := range left {
+		if i == most {
+			return append(lines, fmt.Sprintf("and %d more", len(left)-most))
+		}
+		why := ""
+		if e.Floor || e.HumanOnly {
+			why = ", each time"
+		}
+		lines = append(lines, protocol.Safe(fmt.Sprintf("not covered, will still ask%s: %s %q", why, e.Surface, e.Value), 400, false))
+	}
+	return lines
 }
 
 func scopeText(s protocol.Scope) string {

@@ -243,6 +243,12 @@ func details(d protocol.Decision) string {
 	if len(d.EditedInput) > 0 && d.EditedInput.Kind() != 'n' {
 		rows = append(rows, [2]string{"edited to", string(d.EditedInput)})
 	}
+	if d.Grant != nil {
+		rows = append(rows, [2]string{"granted", grantLine(*d.Grant)})
+	}
+	if d.Policy.Grants != "" {
+		rows = append(rows, [2]string{"by grant", strings.ReplaceAll(d.Policy.Grants, ",", ", ")})
+	}
 	if !d.AskedAt.IsZero() && !d.DecidedAt.IsZero() {
 		rows = append(rows, [2]string{"took", d.DecidedAt.Sub(d.AskedAt).Round(time.Millisecond).String()})
 	}

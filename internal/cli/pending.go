@@ -24,7 +24,7 @@ func Pending(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pending",
 		Short:   "List the asks that are not decided yet",
-		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session would cover.",
+		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session (without\none: for its agent) would cover.",
 		Example: "  assent pending\n  assent pending --json | jq -r .ask.id",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,7 +81,7 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny [--grant session]")
+	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny [--grant session|agent]")
 	return nil
 }
 
@@ -91,7 +91,11 @@ func suggested(i pending.Item) string {
 	if err != nil {
 		return "-"
 	}
-	return protocol.Safe(g.Surface+": "+strings.Join(g.Patterns, " | "), 80, false)
+	text := g.Surface + ": " + strings.Join(g.Patterns, " | ")
+	if g.Scope == protocol.ScopeAgent {
+		text += " (--grant agent)"
+	}
+	return protocol.Safe(text, 100, false)
 }
 
 // callLine is a call in one line: the tool and what it would do, whole rather

@@ -41,13 +41,8 @@ func Grant(item pending.Item, scope protocol.Scope, surface string, patterns []s
 	return g, grants.Check(item.Pending, v, time.Now())
 }
 
-// grantable is the surface of the first entry that a grant can clear: that for
-// which a pattern is suggested.
+// grantable is the surface of the first entry that a grant can clear.
 func grantable(item pending.Item) string {
-	for _, e := range item.Asks {
-		if !e.Floor && !e.HumanOnly {
-			return e.Surface
-		}
-	}
-	return ""
+	e, _ := grants.Grantable(item.Pending)
+	return e.Surface
 }

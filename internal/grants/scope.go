@@ -89,40 +89,108 @@ func Check(p protocol.Pending, v protocol.TerminalVerdict, now time.Time) error 
 		return fmt.Errorf("%w: the ask names no %s for it to hold in", ErrWider, g.Scope)
 	}
 	compiled, err := Compile(bound)
+	if err == nil {
+		err = compiled.TooWide()
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrWider, err)
+		return fmt.Errorf("%w: %w%s", ErrWider, err, narrower(p, g.Surface))
 	}
 	return covers(p, compiled)
 }
 
-// covers refuses a grant with a pattern that matches nothing that is open.
+// narrower names the pattern that is offered for a pending ask, if there is one
+// on the surface.
+func narrower(p protocol.Pending, surface string) string {
+	e, ok := Grantable(p)
+	if !ok || e.Surface != surface || len(p.Suggest) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; suggested is %q", p.Suggest[0])
+}
+
+// covers refuses a grant with a pattern that lets nothing pass of what is open.
 func covers(p protocol.Pending, g policy.Grant) error {
 	found := make([]bool, len(g.Patterns))
-	var open, closed []string
+	closed := make([]*protocol.Entry, len(g.Patterns))
+	var open, always []string
 	for _, e := range p.Asks {
 		if e.Surface != g.Surface {
 			continue
 		}
-		if e.Floor || e.HumanOnly {
-			closed = append(closed, e.Value)
-			continue
-		}
-		open = append(open, e.Value)
 		for i, ok := range g.Covers(Call(p.Ask), e.Surface, e.Value) {
-			found[i] = found[i] || ok
+			switch {
+			case ok && asksAlways(p, e):
+				closed[i] = &e
+			case ok:
+				found[i] = true
+			}
+		}
+		if asksAlways(p, e) {
+			always = append(always, e.Value)
+		} else {
+			open = append(open, e.Value)
 		}
 	}
-	if i := slices.Index(found, false); i >= 0 {
-		return fmt.Errorf("%w: pattern %q would not cover the call that you answer; %s", ErrWider, g.Patterns[i], whatIsOpen(g.Surface, open, closed))
+	i := slices.Index(found, false)
+	switch {
+	case i < 0:
+		return nil
+	case closed[i] != nil:
+		return fmt.Errorf("%w: what pattern %q covers of this call has to be answered each time, whatever is granted%s", ErrWider, g.Patterns[i], whyAlways(p, *closed[i]))
 	}
-	return nil
+	return fmt.Errorf("%w: pattern %q would not cover the call that you answer; %s", ErrWider, g.Patterns[i], whatIsOpen(g.Surface, open, always))
 }
 
-func whatIsOpen(surface string, open, closed []string) string {
+// asksAlways says whether an open entry stays open whatever is granted: only a
+// person answers it, or a floor stands at it or beside it in the same unit. A
+// grant that clears the one alone never lets the unit pass.
+func asksAlways(p protocol.Pending, e protocol.Entry) bool {
+	return slices.ContainsFunc(p.Asks, func(o protocol.Entry) bool { return o.Unit == e.Unit && (o.Floor || o.HumanOnly) })
+}
+
+// whyAlways is the word for what holds an entry back from every grant.
+func whyAlways(p protocol.Pending, of protocol.Entry) string {
+	for _, e := range p.Asks {
+		switch {
+		case e.Unit != of.Unit:
+		case e.HumanOnly:
+			return ": its rule is for a person alone"
+		case e.Floor:
+			return fmt.Sprintf(": %s cannot be proven harmless (%s)", protocol.Safe(e.Value, 80, false), protocol.Safe(e.MatchedPattern, 80, false))
+		}
+	}
+	return ""
+}
+
+// Grantable is the first open entry that a grant can clear: that for which a
+// pattern is suggested, if one is.
+func Grantable(p protocol.Pending) (protocol.Entry, bool) {
+	for _, e := range p.Asks {
+		if !asksAlways(p, e) {
+			return e, true
+		}
+	}
+	return protocol.Entry{}, false
+}
+
+// Leaves are the open entries of a pending ask that a grant does not clear: for
+// them the like of the call is asked about again.
+func Leaves(p protocol.Pending, g protocol.Grant) []protocol.Entry {
+	compiled, err := Compile(g)
+	if err != nil {
+		return p.Asks
+	}
+	cleared := func(e protocol.Entry) bool {
+		return !e.Floor && !e.HumanOnly && slices.Contains(compiled.Covers(Call(p.Ask), e.Surface, e.Value), true)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Asks), cleared)
+}
+
+func whatIsOpen(surface string, open, always []string) string {
 	switch {
 	case len(open) > 0:
 		return fmt.Sprintf("open on %s is %q", surface, strings.Join(open[:min(len(open), 3)], `", "`))
-	case len(closed) > 0:
+	case len(always) > 0:
 		return "what is open on " + surface + " has to be answered each time"
 	default:
 		return "nothing is open on " + surface

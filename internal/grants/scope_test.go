@@ -72,11 +72,14 @@ func TestCheckRefusesWhatIsWiderThanTheAsk(t *testing.T) {
 	t.Parallel()
 	p := protocol.Pending{Ask: ask(), Node: "main", Asks: []protocol.Entry{
 		{Surface: "external_directory", Value: "/srv/a/b"},
-		{Surface: "path", Value: "/srv/a/b", HumanOnly: true},
-		{Surface: "bash", Value: "git push origin main"},
-		{Surface: "bash", Value: "make", Floor: true},
-		{Surface: "mcp", Value: "exa/search"},
-	}}
+		{Surface: "path", Value: "/srv/x/b", Unit: 1, HumanOnly: true},
+		{Surface: "bash", Value: "git push origin main", Unit: 2},
+		{Surface: "bash", Value: "python3 x.py", Unit: 3},
+		{Surface: "bash", Value: "python3 x.py", MatchedPattern: "<runs-code>", Unit: 3, Floor: true},
+		{Surface: "mcp", Value: "exa/search", Unit: 4},
+		{Surface: "skill", Value: "office:pdf", Unit: 5},
+		{Surface: "path", Value: "src/a.go", Unit: 6},
+	}, Suggest: []string{"/srv/a/*"}}
 	grant := func(surface string, patterns ...string) protocol.Grant {
 		return protocol.Grant{Scope: protocol.ScopeSession, Surface: surface, Patterns: patterns}
 	}
@@ -96,10 +99,27 @@ func TestCheckRefusesWhatIsWiderThanTheAsk(t *testing.T) {
 		"every command":            {grant("bash", "*"), "every command"},
 		"another command":          {grant("bash", "git fetch *"), "would not cover the call that you answer"},
 		"one that covers, one not": {grant("bash", "git push *", "rm *"), `"rm *" would not cover`},
-		"a floor":                  {grant("bash", "make"), "would not cover"},
-		"what only a person does":  {grant("path", "/srv/a/*"), "has to be answered each time"},
+		"what meets a floor alone": {grant("bash", "python3 *"), "cannot be proven harmless (<runs-code>)"},
+		"one of two does":          {grant("bash", "git push *", "python3 x.py"), `"python3 x.py" covers`},
+		"what only a person does":  {grant("path", "/srv/x/*"), "has to be answered each time"},
+		"some letters":             {grant("bash", "*u*"), "the whole name of its program"},
+		"the end of one":           {grant("bash", "*n"), "the whole name of its program"},
+		"the start of one":         {grant("bash", "g*"), "the whole name of its program"},
+		"an assignment":            {grant("bash", "A=1 *"), "the whole name of its program"},
+		"any folder":               {grant("external_directory", "*"), `suggested is "/srv/a/*"`},
+		"the disk":                 {grant("external_directory", "/*"), "a folder"},
+		"the disk by the way":      {grant("external_directory", "/srv/../*"), "a folder"},
+		"the start of a folder":    {grant("external_directory", "/s*"), "a folder"},
+		"any file of a kind":       {grant("path", "*.go"), "a folder"},
+		"files of the folder":      {grant("path", "src/*"), ""},
+		"files of the directory":   {grant("path", "./*.go"), ""},
+		"any server":               {grant("mcp", "*"), "the name of its server"},
+		"any server's tool":        {grant("mcp", "*/search"), "the name of its server"},
+		"a start of servers":       {grant("mcp", "e*"), "the name of its server"},
+		"any skill":                {grant("skill", "*"), "a skill is named"},
+		"skills of one kind":       {grant("skill", "office:*"), ""},
 		"another folder":           {grant("external_directory", "/srv/b/*"), "would not cover"},
-		"a surface with nothing":   {grant("read", "*"), "nothing is open on read"},
+		"a surface with nothing":   {grant("read", "src/*"), "nothing is open on read"},
 		"one direction":            {grant("external_directory_read", "/srv/a/*"), "both directions"},
 		"its end":                  {with(grant("bash", "git *"), func(g *protocol.Grant) { g.Expires = "2026-03-02T12:00:00Z" }), "ended already"},
 	} {
@@ -148,5 +168,28 @@ func TestSame(t *testing.T) {
 		if got := Same(given, stored); got != row.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestLeaves: what a grant does not clear is known before it is given.
+func TestLeaves(t *testing.T) {
+	t.Parallel()
+	p := protocol.Pending{Ask: ask(), Node: "main", Asks: []protocol.Entry{
+		{Surface: "bash", Value: "git push"},
+		{Surface: "bash", Value: "make", Unit: 1},
+		{Surface: "bash", Value: "git push x", Unit: 2, Floor: true},
+	}}
+	for pattern, want := range map[string]string{"git *": "make,git push x", "make": "git push,git push x", "rm *": "git push,make,git push x"} {
+		var left []string
+		for _, e := range Leaves(p, protocol.Grant{Surface: "bash", Patterns: []string{pattern}}) {
+			left = append(left, e.Value)
+		}
+		if got := strings.Join(left, ","); got != want {
+			t.Errorf("%s leaves %s, want %s", pattern, got, want)
+		}
+	}
+	p.Asks = p.Asks[:2]
+	if left := Leaves(p, protocol.Grant{Surface: "bash", Patterns: []string{"git *", "make"}}); len(left) > 0 {
+		t.Errorf("both cover, and %v is left", left)
 	}
 }
