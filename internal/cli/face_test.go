@@ -54,7 +54,7 @@ func newDesktop(t *testing.T, policyText string) *desktop {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	if _, err := putPolicy(t.Context(), n.Node, creds, []byte(policyText), log); err != nil {
+	if _, err := putPolicy(t.Context(), n.Node, creds, filePutIn(t.TempDir()), []byte(policyText), log); err != nil {
 		t.Fatal(err)
 	}
 	services, err := nodeServices(n.Node, creds, filepath.Join(nodetest.Dir(t), "store"), nil, nil, log)

@@ -55,6 +55,14 @@ Exit 0: a gate would take it (there may be warnings). Exit 3: it would not.`,
 // exitBadPolicy is the exit code for a policy that no gate would take.
 const exitBadPolicy = 3
 
+// badPolicy gives the errors of a policy their exit code.
+func badPolicy(err error) error {
+	if errors.Is(err, policy.ErrPolicy) {
+		return &exitError{code: exitBadPolicy, err: err}
+	}
+	return err
+}
+
 // finding is one thing that is wrong or looks wrong.
 type finding struct {
 	File    string `json:"file"`

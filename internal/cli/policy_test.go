@@ -84,9 +84,9 @@ func TestPolicyPush(t *testing.T) {
 		code       int
 		out, errs  string
 	}{
-		{"a clean file", policyAt(t, cleanPolicy), ExitOK, "is revision 1\n", ""},
-		{"a doubtful file, with its warnings", policyAt(t, doubtfulOne), ExitOK, "is revision 2\n", doubtfulWords},
-		{"a wrong file", policyAt(t, `{"permision":{}}`), ExitFailure, "", `unknown key "permision"`},
+		{"a clean file", policyAt(t, cleanPolicy), ExitOK, "is revision 1, sha256:", ""},
+		{"a doubtful file, with its warnings", policyAt(t, doubtfulOne), ExitOK, "is revision 2, sha256:", doubtfulWords},
+		{"a wrong file", policyAt(t, `{"permision":{}}`), exitBadPolicy, "", `unknown key "permision"`},
 		{"no file", filepath.Join(t.TempDir(), "none"), ExitFailure, "", "name an existing policy file"},
 	} {
 		code, out, errs := d.typed(t, Policy, "policy", "push", r.path)

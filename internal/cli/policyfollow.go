@@ -30,6 +30,8 @@ type follower struct {
 	log  *slog.Logger
 	// seen is the text last looked at, put the one that this process stored.
 	seen, put []byte
+	// remember keeps, for the next start, what was put in force.
+	remember func([]byte) error
 	// unread is the last complaint about the file itself.
 	unread string
 }
@@ -105,6 +107,9 @@ func (f *follower) take(ctx context.Context, store *layers.Store, doc []byte) er
 		return err
 	}
 	f.put = doc
+	if err := f.remember(doc); err != nil {
+		f.log.Warn("the next start will not know that this file was in force", "file", f.path, "err", err)
+	}
 	f.log.Info("the policy file has changed and is in force", "file", f.path, "revision", revision)
 	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 
@@ -59,11 +58,8 @@ func (d *layeredDocs) add(env *Env, layer policy.Layer, path string) error {
 		return err
 	}
 	doc, err := policy.Read(layer, name, text)
-	if errors.Is(err, policy.ErrPolicy) {
-		return &exitError{code: exitBadPolicy, err: err}
-	}
 	if err != nil {
-		return err
+		return badPolicy(err)
 	}
 	d.docs = append(d.docs, doc)
 	slices.SortStableFunc(d.docs, func(a, b *policy.Document) int { return cmp.Compare(rank(a), rank(b)) })

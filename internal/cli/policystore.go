@@ -62,6 +62,8 @@ type changedLayer struct {
 	Revision uint64 `json:"revision"`
 	// Digest is "" where the layer is removed.
 	Digest string `json:"digest"`
+	// Unchanged: a push of what was stored already.
+	Unchanged bool `json:"unchanged,omitempty"`
 }
 
 func policyPush(env *Env) *cobra.Command {
@@ -73,8 +75,11 @@ func policyPush(env *Env) *cobra.Command {
 		Short: "Put a policy file in force at every gate of the node",
 		Long: `Stores a policy file as a layer of the node, the fleet layer if no other is named. Every
 gate takes it at once, without a restart. A file that does not compile is refused, and so
-is a push that somebody else's has overtaken. Warnings are those of policy check. "-" for
-FILE reads standard input.
+is a push that somebody else's has overtaken. Warnings are those of policy check. What is
+stored is printed with its revision and digest, and a push of the same text says "unchanged".
+"-" for FILE reads standard input.
+
+Exit 3: the file has errors, and nothing was stored.
 
 Layers below the fleet's only tighten, unless the fleet layer trusts them
 ("trustedProjects", "trustedAgentNames").`,
@@ -91,15 +96,16 @@ Layers below the fleet's only tighten, unless the fleet layer trusts them
 			}
 			warnings, err := policyWarnings(layer, path, doc)
 			if err != nil {
-				return err
+				return badPolicy(err)
 			}
 			printWarnings(env, warnings)
 			return withLayers(cmd.Context(), env, t, func(store *layers.Store, p place) error {
-				revision, err := pushLayer(cmd.Context(), store, layer, doc)
+				pushed, err := pushLayer(cmd.Context(), store, layer, doc)
 				if err != nil {
 					return err
 				}
-				return printPushed(env, p.Node, layer, path, doc, revision, asJSON)
+				pushed.Node = p.Node
+				return printPushed(env, pushed, asJSON)
 			})
 		},
 	}
@@ -109,29 +115,33 @@ Layers below the fleet's only tighten, unless the fleet layer trusts them
 	return cmd
 }
 
-func printPushed(env *Env, node string, layer policy.Layer, path string, doc []byte, revision uint64, asJSON bool) error {
-	if !asJSON {
-		_, err := fmt.Fprintf(env.Stdout, "policy of node %s: layer %s is revision %d\n", node, layer, revision)
-		return err
+func printPushed(env *Env, c changedLayer, asJSON bool) error {
+	if asJSON {
+		return printJSON(env, c)
 	}
-	read, err := policy.Read(layer, path, doc)
-	if err != nil {
-		return err
+	how := "is"
+	if c.Unchanged {
+		how = "is unchanged, still"
 	}
-	return printJSON(env, changedLayer{node, layer.String(), revision, read.Digest()})
+	_, err := fmt.Fprintf(env.Stdout, "policy of node %s: layer %s %s revision %d, %s\n", c.Node, c.Layer, how, c.Revision, c.Digest)
+	return err
 }
 
 // pushLayer stores doc over what the layer holds now.
-func pushLayer(ctx context.Context, store *layers.Store, layer policy.Layer, doc []byte) (uint64, error) {
+func pushLayer(ctx context.Context, store *layers.Store, layer policy.Layer, doc []byte) (changedLayer, error) {
+	read, err := policy.Read(layer, layer.String(), doc)
+	if err != nil {
+		return changedLayer{}, badPolicy(err)
+	}
 	over, err := store.Get(ctx, layer)
 	if err != nil && !errors.Is(err, layers.ErrNone) {
-		return 0, err
+		return changedLayer{}, err
 	}
 	revision, err := store.Put(ctx, layer, doc, over)
 	if errors.Is(err, layers.ErrOvertaken) {
-		return 0, fmt.Errorf("%w: look at it (assent policy diff %s), and push again", err, layer)
+		return changedLayer{}, fmt.Errorf("%w: look at it (assent policy diff %s), and push again", err, layer)
 	}
-	return revision, err
+	return changedLayer{Layer: layer.String(), Revision: revision, Digest: read.Digest(), Unchanged: revision == over.Revision}, err
 }
 
 func policyRemove(env *Env) *cobra.Command {

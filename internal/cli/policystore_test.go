@@ -50,12 +50,14 @@ func TestLayersArePushedAndRemoved(t *testing.T) {
 		code      int
 		out, errs string
 	}{
-		{"push " + clean, ExitOK, "layer fleet is revision 1\n", ""},
-		{"push --layer project/github.com/acme/shop " + tight, ExitOK, "layer project/github.com/acme/shop is revision 2\n", ""},
+		{"push " + clean, ExitOK, "layer fleet is revision 1, sha256:", ""},
+		{"push " + clean, ExitOK, "layer fleet is unchanged, still revision 1, sha256:", ""},
+		{"push --json " + clean, ExitOK, `"unchanged":true`, ""},
+		{"push --layer project/github.com/acme/shop " + tight, ExitOK, "layer project/github.com/acme/shop is revision 2, sha256:", ""},
 		{"push --layer agent/reviewer --json " + tight, ExitOK, `"layer":"agent/reviewer","revision":3,"digest":"sha256:`, ""},
-		{"push --layer agent/reviewer " + tight, ExitOK, "layer agent/reviewer is revision 3\n", ""},
-		{"push --layer project-agent/shop/reviewer " + tight, ExitOK, "is revision 4\n", ""},
-		{"push --layer agent/reviewer " + links, ExitFailure, "", "authorizerChain belongs to the fleet layer alone"},
+		{"push --layer agent/reviewer " + tight, ExitOK, "layer agent/reviewer is unchanged, still revision 3, sha256:", ""},
+		{"push --layer project-agent/shop/reviewer " + tight, ExitOK, "is revision 4, sha256:", ""},
+		{"push --layer agent/reviewer " + links, exitBadPolicy, "", "authorizerChain belongs to the fleet layer alone"},
 		{"push --layer team/x " + tight, ExitUsage, "", "expected fleet, project/<id>"},
 		{"push --layer agent/a/b " + tight, ExitUsage, "", "expected fleet, project/<id>"},
 		{"push", ExitUsage, "", "takes FILE"},
@@ -164,7 +166,7 @@ func TestAPolicyFileIsFollowedAsLongAsNobodyElseSpeaks(t *testing.T) {
 	ctx, store, path := context.Background(), d.layers(t), filepath.Join(t.TempDir(), "policy.jsonc")
 	var said bytes.Buffer
 	first := []byte("{} // first\n")
-	f := &follower{path: path, log: slog.New(slog.NewTextHandler(&said, nil)), seen: first, put: first}
+	f := &follower{path: path, log: slog.New(slog.NewTextHandler(&said, nil)), seen: first, put: first, remember: filePutIn(t.TempDir()).remember}
 	if _, err := store.Put(ctx, policy.Fleet(), first, layers.Entry{}); err != nil {
 		t.Fatal(err)
 	}

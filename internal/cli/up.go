@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/assent-dev/assent/examples"
 	"github.com/assent-dev/assent/internal/bus"
-	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/local"
 	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/internal/policy"
@@ -41,7 +38,12 @@ credentials if there are none, and tells the other commands of this machine wher
 to find them. On a terminal it also shows each ask that waits and takes the answer.
 
 Without --policy the policy that is stored goes on; a new store begins with the
-starter policy (examples/policy.jsonc).`,
+starter policy (examples/policy.jsonc). A policy file takes the place of the one that
+'assent up' put there last, and is followed. Where somebody else has stored another
+since (assent policy push), that one stays, and it is said loudly: compare them with
+'assent policy diff --file FILE', and push the file to put it in force.
+
+Exit 3: the policy file has errors, and nothing was started.`,
 		Example: `  assent up
   assent up --policy policy.jsonc --judges judges.jsonc
   assent up --json --listen 127.0.0.1:0 --store /tmp/assent   # for a script`,
@@ -111,11 +113,16 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 	if err != nil {
 		return err
 	}
-	inForce, err := putPolicy(ctx, n, creds, doc, log)
+	put := filePutIn(store)
+	inForce, err := putPolicy(ctx, n, creds, put, doc, log)
 	if err != nil {
 		return err
 	}
-	warnChain(log, inForce, judges)
+	if inForce.kept {
+		// Whoever sits at the face sees no log, and must know this.
+		fmt.Fprintln(env.Stderr, "assent: "+keptText(f.policy, inForce))
+	}
+	warnChain(log, inForce.text, judges)
 	metrics, stopMetrics, err := serveMetrics(f.metrics, log)
 	if err != nil {
 		return err
@@ -126,7 +133,10 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		return err
 	}
 	if f.policy != "" && f.policy != "-" {
-		file := &follower{path: f.policy, log: log, seen: doc, put: doc}
+		file := &follower{path: f.policy, log: log, seen: doc, put: inForce.text, remember: put.remember}
+		if inForce.kept {
+			file.put = doc // somebody else speaks, until the two agree
+		}
 		services = append(services, service{"policy file", bus.Config{InProcess: n, Creds: creds[protocol.RoleOperator].file, Role: protocol.RoleOperator}, file.follow})
 	}
 	d := local.Default{NATS: n.ClientURL(), Node: n.Name(), Store: store, Creds: creds.files(), Names: creds.names()}
@@ -141,7 +151,7 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		if f.json {
 			return printReady(env, d)
 		}
-		banner(env, d, path, f.policy)
+		banner(env, d, path, policyLine(f.policy, inForce))
 		return showFace(ctx, env, n, d)
 	})
 }
@@ -176,42 +186,7 @@ func readPolicy(env *Env, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := policy.Compile(name, doc); err != nil {
-		return nil, err
-	}
-	return doc, warnPolicy(env, name, doc)
-}
-
-// putPolicy stores doc as the policy and returns what is in force; without one,
-// a new store gets the starter policy and an old one keeps what it has.
-func putPolicy(ctx context.Context, n *node.Node, creds credentials, doc []byte, log *slog.Logger) ([]byte, error) {
-	nc, err := bus.Connect(ctx, bus.Config{InProcess: n, Creds: creds[protocol.RoleOperator].file, Role: protocol.RoleOperator, Logger: log})
-	if err != nil {
-		return nil, fmt.Errorf("storing the policy: %w", err)
-	}
-	defer nc.Close()
-	js, err := bus.JetStream(nc)
-	if err != nil {
-		return nil, err
-	}
-	store, err := layers.Open(ctx, js)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := store.Get(ctx, policy.Fleet())
-	if err != nil && !errors.Is(err, layers.ErrNone) {
-		return nil, err
-	}
-	if doc == nil {
-		if stored.Revision > 0 {
-			log.Info("the stored policy goes on", "revision", stored.Revision)
-			return stored.Text, nil
-		}
-		log.Info("new store: the starter policy is put in force (see examples/policy.jsonc)")
-		doc = []byte(examples.Policy)
-	}
-	_, err = store.Put(ctx, policy.Fleet(), doc, stored)
-	return doc, err
+	return doc, badPolicy(warnPolicy(env, name, doc))
 }
 
 // warnChain says which links the policy names and no judge of this process
@@ -262,15 +237,26 @@ func printReady(env *Env, d local.Default) error {
 	return err
 }
 
+// policyLine says which policy a start has left in force.
+func policyLine(file string, s started) string {
+	switch {
+	case s.kept:
+		return fmt.Sprintf("revision %d as it is stored, NOT %s", s.revision, file)
+	case file != "":
+		return fmt.Sprintf("%s (revision %d)", file, s.revision)
+	case s.revision == 0:
+		return "none: everything asks"
+	}
+	return fmt.Sprintf("revision %d as it is stored", s.revision)
+}
+
 // banner tells a person where to look.
-func banner(env *Env, d local.Default, path, policyFile string) {
+func banner(env *Env, d local.Default, path, policy string) {
 	w := bufio.NewWriter(env.Stdout)
 	defer w.Flush()
 	fmt.Fprintf(w, "\nAssent serves node %s on %s\n\n", d.Node, d.NATS)
 	fmt.Fprintf(w, "  store        %s\n", d.Store)
-	if policyFile != "" {
-		fmt.Fprintf(w, "  policy       %s\n", policyFile)
-	}
+	fmt.Fprintf(w, "  policy       %s\n", policy)
 	if path != "" {
 		fmt.Fprintf(w, "  found by     %s\n", path)
 	}
