@@ -193,6 +193,8 @@ func valueReadings(p place, surface, value string) []values {
 			out = append(out, r.values(value))
 		}
 		return out
+	case surface == surfaceMCP && oddServer(value):
+		return nil
 	case surface == surfaceMCP:
 		if server, name, ok := mcpTarget(map[string]any{"tool": value}); ok {
 			return []values{mcpValues(server, name)}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -201,11 +202,20 @@ func (e *evaluation) mcpArguments(t mcpTool) map[string]any {
 type mcpTool struct{ server, name string }
 
 func (t mcpTool) shown() string {
-	if t.server == "" {
+	switch {
+	case t.server == "":
 		return t.name
+	case strings.ContainsAny(t.server, `:/"`):
+		// Shown bare it would read as a tool of another server, and a grant be
+		// offered on that.
+		return strconv.Quote(t.server) + "/" + t.name
 	}
 	return t.server + "/" + t.name
 }
+
+// oddServer says whether the value of an entry is a tool of a server whose name
+// holds what parts server and tool: no pattern is sure to mean it.
+func oddServer(value string) bool { return strings.HasPrefix(value, `"`) }
 
 // mcpSpellings are how rules may name one tool. sure prove which it is, joined
 // are those of them with an underscore between; colon is another engine's
@@ -227,8 +237,10 @@ func (t mcpTool) values() mcpSpellings {
 		return mcpSpellings{sure: []string{"\x00/" + t.name}, wide: []string{t.name}}
 	}
 	v := mcpSpellings{sure: []string{t.server + "/" + t.name}, wide: []string{t.name}}
-	if strings.Contains(t.server, "/") {
-		v.sure, v.wide = nil, append(v.wide, t.server+"/"+t.name)
+	if strings.ContainsAny(t.server, ":/") {
+		// "exa/*" and "exa:*" are rules on the server exa, and an agent that names
+		// a server of its own "exa:x" or "exa/x" must not come under them.
+		return mcpSpellings{wide: []string{t.name, t.server, t.server + "/" + t.name, t.server + ":" + t.name, t.server + "_" + t.name}}
 	}
 	if strings.ContainsAny(t.server+t.name, ":") {
 		v.wide = append(v.wide, t.server+":"+t.name)
@@ -241,7 +253,7 @@ func (t mcpTool) values() mcpSpellings {
 		v.joined = append(v.joined, t.server+"_"+t.name)
 		v.sure = append(v.sure, v.joined...)
 	}
-	if strings.ContainsAny(t.server, ":/_") {
+	if strings.Contains(t.server, "_") {
 		v.wide = append(v.wide, t.server)
 	} else {
 		v.colon = append(v.colon, t.server)
