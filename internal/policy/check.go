@@ -31,7 +31,7 @@ type Check struct {
 func (s *Snapshot) Check(q Query) Check {
 	out := s.checkAlone(q)
 	for _, t := range s.tighter {
-		if c := t.checkAlone(q); c.State < out.State && (!t.deniesOnly || c.State <= Deny) {
+		if c := t.checkAlone(q); c.State < out.State && (!t.finalOnly || c.State <= Deny) {
 			out = c
 		}
 	}

@@ -75,8 +75,9 @@ type Snapshot struct {
 	// tighter are this policy with one untrusted layer more each. A call is
 	// ruled under all of them, and the strictest stands.
 	tighter []*Snapshot
-	// deniesOnly: among tighter, only what it denies counts.
-	deniesOnly bool
+	// finalOnly: among tighter, only what it denies counts, and what it leaves to
+	// a person alone.
+	finalOnly bool
 	// granting are the grants of one ruling; nil in a policy that is shared.
 	granting *granting
 	// tracing gathers what one explained ruling looks at; nil in every other.

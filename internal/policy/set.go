@@ -160,7 +160,7 @@ func Layered(trust bool, docs ...*Document) *Snapshot {
 // lay composes what is trusted. What is not stands beside it, each alone, so
 // that it can loosen neither that nor another. Trust in a project is trust in
 // whoever writes its files: it answers what the others ask, and lifts none of
-// their denies.
+// their denies, nor answers what is left to a person alone.
 func lay(docs, trusted []*Document) *Snapshot {
 	out := compose(trusted)
 	for _, d := range docs {
@@ -174,7 +174,7 @@ func lay(docs, trusted []*Document) *Snapshot {
 	ofProject := func(d *Document) bool { return d.layer.project != "" }
 	if slices.ContainsFunc(trusted, ofProject) {
 		below := compose(slices.DeleteFunc(slices.Clone(trusted), ofProject))
-		below.deniesOnly = true
+		below.finalOnly = true
 		out.tighter = append(out.tighter, below)
 	}
 	return out

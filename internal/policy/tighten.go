@@ -7,10 +7,21 @@ import "slices"
 func (s *Snapshot) Rule(c Call) Ruling {
 	out := s.ruleAlone(c)
 	for _, t := range s.tighter {
-		if r := t.ruleAlone(c); !t.deniesOnly || r.Action <= Deny {
-			out.tighten(r)
+		r := t.ruleAlone(c)
+		if t.finalOnly && r.Action > Deny {
+			if r = r.forPeople(); len(r.Entries) == 0 {
+				continue
+			}
 		}
+		out.tighten(r)
 	}
+	return out
+}
+
+// forPeople is what of a ruling only a person answers.
+func (r Ruling) forPeople() Ruling {
+	out := Ruling{Entries: slices.DeleteFunc(slices.Clone(r.Entries), func(e Entry) bool { return !e.HumanOnly })}
+	out.settle()
 	return out
 }
 
