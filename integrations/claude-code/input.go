@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -51,7 +52,7 @@ func ReadInput(data []byte) (Input, error) {
 	}
 	var in Input
 	if err := json.Unmarshal(data, &in); err != nil {
-		return Input{}, fmt.Errorf("%w: %s", ErrInput, protocol.Safe(err.Error(), 300, false))
+		return Input{}, fmt.Errorf("%w: %s", ErrInput, protocol.Safe(jsonwords.Of(err).Error(), 300, false))
 	}
 	if in.Event != EventPreToolUse {
 		return Input{Event: in.Event}, fmt.Errorf("%w: %q", ErrEvent, protocol.Safe(in.Event, 80, false))

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -58,7 +59,7 @@ func Load(path string) (Default, error) {
 	}
 	var d Default
 	if err := json.Unmarshal(b, &d); err != nil {
-		return Default{}, fmt.Errorf("reading local default %s: %w", path, err)
+		return Default{}, fmt.Errorf("reading local default %s: %w: start `assent up` again", path, jsonwords.Of(err))
 	}
 	if d.NATS == "" || !protocol.ValidToken(d.Node) {
 		return Default{}, fmt.Errorf("reading local default %s: nats or node is missing: start `assent up` again", path)

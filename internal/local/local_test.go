@@ -67,7 +67,7 @@ func TestADefaultThatMayLeadToAFalseGateIsRefused(t *testing.T) {
 		{"its node is no token", func(t *testing.T, p string) { must(t, os.WriteFile(p, []byte(`{"nats":"n","node":"a.b"}`), 0o600)) }, nil, "assent up"},
 		{"it says one thing twice", func(t *testing.T, p string) {
 			must(t, os.WriteFile(p, []byte(`{"nats":"good","node":"main","nats":"evil"}`), 0o600))
-		}, nil, "duplicate"},
+		}, nil, "stands twice"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := saved(t)

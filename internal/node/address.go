@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/assent-dev/assent/internal/jsonwords"
 )
 
 // Address is what a running node leaves in its store, so that commands on the
@@ -36,7 +38,7 @@ func readAddress(store string) (Address, error) {
 	}
 	var a Address
 	if err := json.Unmarshal(b, &a); err != nil {
-		return Address{}, fmt.Errorf("%w: %s: %w", ErrStoreAccess, addressName, err)
+		return Address{}, fmt.Errorf("%w: %s: %w", ErrStoreAccess, addressName, jsonwords.Of(err))
 	}
 	return a, nil
 }

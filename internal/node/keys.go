@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -48,7 +49,7 @@ func loadKeys(dir, node string) (*keys, error) {
 	}
 	k := &keys{}
 	if err := json.Unmarshal(b, k); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w; restore it from a copy", ErrStoreAccess, path, err)
+		return nil, fmt.Errorf("%w: %s: %w; restore it from a copy", ErrStoreAccess, path, jsonwords.Of(err))
 	}
 	if k.V != keysVersion {
 		return nil, fmt.Errorf("%w: %s has version %d and this program knows %d; use the program that made it", ErrStoreAccess, path, k.V, keysVersion)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -60,7 +61,7 @@ func loadLedger(path string) (*ledger, error) {
 	}
 	if err := json.Unmarshal(b, l); err != nil {
 		// Going on without it would forget every revocation.
-		return nil, fmt.Errorf("%w: %s: %w; restore it from a copy: without it revoked credentials would live again", ErrStoreAccess, path, err)
+		return nil, fmt.Errorf("%w: %s: %w; restore it from a copy: without it revoked credentials would live again", ErrStoreAccess, path, jsonwords.Of(err))
 	}
 	return l, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -153,7 +154,7 @@ func readError(data []byte, err error) error {
 	}
 	var sem *json.SemanticError
 	if !errors.As(err, &sem) {
-		return fmt.Errorf("%w: %s", ErrMalformed, Safe(err.Error(), 300, false))
+		return fmt.Errorf("%w: %s", ErrMalformed, Safe(strings.TrimPrefix(err.Error(), "jsontext: "), 300, false))
 	}
 	at := clip(string(sem.JSONPointer), 120)
 	for _, known := range []error{ErrVersion, ErrEnum} {
