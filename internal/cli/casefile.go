@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -59,6 +60,11 @@ type caseCall struct {
 
 // UnmarshalJSONFrom reads either form.
 func (c *caseCall) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case '"', '{':
+	default:
+		return errors.New(`expected a shell command as a text, or {"tool": "read", "input": {"path": ".env"}}`)
+	}
 	if dec.PeekKind() == '"' {
 		var command string
 		if err := json.UnmarshalDecode(dec, &command); err != nil {
@@ -92,7 +98,7 @@ func (f *caseFile) line(c testCase) evalLine {
 }
 
 // errCaseFile: something is no file of cases.
-var errCaseFile = errors.New("case file does not read")
+var errCaseFile = errors.New("the file of cases does not read")
 
 // readCaseFile reads a file of cases, strictly: a case that is not understood
 // tests nothing.
@@ -107,12 +113,12 @@ func readCaseFile(path string) (*caseFile, error) {
 func parseCases(path string, text []byte) (*caseFile, error) {
 	tree, err := hujson.Parse(bytes.Clone(text))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, placeOfError(path, text, err), jsonwords.Of(err))
 	}
 	f := &caseFile{at: casePlaces(path, text, tree)}
 	tree.Standardize() // in place: offsets stay those of the file
 	if err := json.Unmarshal(tree.Pack(), f, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, placeOfError(path, text, err), err)
+		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, placeOfError(path, text, err), jsonwords.Of(err))
 	}
 	if len(f.Cases) == 0 {
 		return nil, fmt.Errorf("%w: %s holds no cases", errCaseFile, path)
@@ -120,6 +126,9 @@ func parseCases(path string, text []byte) (*caseFile, error) {
 	for i, c := range f.Cases {
 		if problem := c.lacks(); problem != "" {
 			return nil, fmt.Errorf("%w: %s: %s", errCaseFile, f.at[i], problem)
+		}
+		if err := f.line(c).checkPlace(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errCaseFile, f.at[i], err)
 		}
 	}
 	return f, nil
@@ -167,16 +176,7 @@ func memberOf(v hujson.Value, key string) hujson.Value {
 
 // placeOfError is where in a file a reader gave up.
 func placeOfError(path string, text []byte, err error) policy.Position {
-	var semantic *json.SemanticError
-	var syntactic *jsontext.SyntacticError
-	at := int64(0)
-	switch {
-	case errors.As(err, &syntactic):
-		at = syntactic.ByteOffset
-	case errors.As(err, &semantic):
-		at = semantic.ByteOffset
-	}
-	return positionAt(path, text, int(at))
+	return positionAt(path, text, jsonwords.Offset(text, err))
 }
 
 func positionAt(path string, text []byte, offset int) policy.Position {
@@ -206,7 +206,7 @@ func (f *caseFile) documents(env *Env, path, policyPath string) (layeredDocs, er
 		return out, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Layers)) {
-		layer, err := policy.ParseLayer(name)
+		layer, err := policy.ParseNewLayer(name)
 		if err != nil {
 			return out, fmt.Errorf("%w: %s: %w", errCaseFile, path, err)
 		}

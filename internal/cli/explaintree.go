@@ -124,13 +124,27 @@ func (t *tree) verdict(s policy.Said) string {
 		why = "  — " + safe(why)
 	}
 	if s.Place == (policy.Position{}) {
-		return fmt.Sprintf("%s%s: %s %s%s", safe(s.Surface), about, s.Action, safe(s.MatchedPattern), why)
+		return fmt.Sprintf("%s%s: %s%s", safe(firstOf(s.Surface, "the call")), about, s.Action, by(s.Entry)) + why
 	}
 	rule := ruleText(s.Rule)
+	if s.Action < s.Rule.Action && s.Action != policy.None {
+		rule += ", held to " + s.Action.String()
+	}
 	if s.HumanOnly {
 		rule += ", humanOnly"
 	}
 	return fmt.Sprintf("%s%s  %s%s", rule, aboutOf(about), placeText(s.Place, s.Rule.Origin), why)
+}
+
+// by names what decided where no rule of a document did.
+func by(e policy.Entry) string {
+	switch group := e.Builtin(); {
+	case group != "":
+		return "  built-in rule of " + group
+	case e.MatchedPattern == "*":
+		return ""
+	}
+	return "  " + safe(e.MatchedPattern)
 }
 
 func aboutOf(about string) string {
@@ -154,9 +168,9 @@ var goals = map[policy.Action]string{policy.Allow: "allowed", policy.Ask: "asked
 func (t *tree) ways(x policy.Explanation) {
 	for _, w := range x.Ways {
 		if len(w.Blocks) > 0 {
-			t.linef("", "\nnot to be %s by rules:", goals[w.To])
+			t.linef("", "\nno rule can make this %s:", goals[w.To])
 			for _, b := range w.Blocks {
-				t.linef("  ", "%s %s: %s", lifts(b), safe(b.MatchedPattern), safe(b.Reason))
+				t.linef("  ", "%s", blocked(b))
 			}
 			continue
 		}
@@ -167,12 +181,19 @@ func (t *tree) ways(x policy.Explanation) {
 	}
 }
 
-// lifts says what could lift an entry that no further rule does.
-func lifts(e policy.Entry) string {
-	if by := e.LiftedBy(); by != "" {
-		return "only " + by + " lifts"
+// blocked says what stands in the way of a ruling, why, and what would lift it.
+func blocked(e policy.Entry) string {
+	name := safe(e.MatchedPattern)
+	if group := e.Builtin(); group != "" {
+		name = "the built-in rule of " + group
+	} else if !strings.HasPrefix(name, "<") {
+		name = fmt.Sprintf("%s %q", safe(e.Surface), name)
 	}
-	return "nothing in policy lifts"
+	lift := "nothing in a policy lifts this"
+	if by := e.LiftedBy(); by != "" {
+		lift = "only " + by + " lifts this"
+	}
+	return fmt.Sprintf("%s: %s (%s)", name, safe(strings.TrimSuffix(e.Because(), ".")), lift)
 }
 
 func safe(s string) string { return protocol.Safe(s, longText, false) }

@@ -19,36 +19,41 @@ import (
 
 // Policy is the group of commands on policy.
 func Policy(env *Env) *cobra.Command {
-	return group("policy", "Check a policy, put it in force", policyCheck(env), policyEval(env), policyExplain(env), policyTest(env), policySchema(env), policyPush(env), policyShow(env), policyHistory(env), policyDiff(env), policyRemove(env))
+	return group("policy", "Check, test and explain a policy, and put it in force", policyCheck(env), policyEval(env), policyExplain(env), policyTest(env), policySchema(env), policyPush(env), policyShow(env), policyHistory(env), policyDiff(env), policyRemove(env))
 }
 
 func policyCheck(env *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, strict bool
 	var layer string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what is wrong with a policy file, and what in it looks wrong",
-		Long: `Reads a policy file as a gate would: errors come with file, line and column, and what
-was expected. A file that is right may still hold rules that can never match, names that
-look misspelt, or leave more open than it seems: those are warnings. What the policy would
-do with a call, policy explain and policy test say. "-" for FILE reads standard input.
+		Short: "Find errors in a policy file, and warn of what looks wrong in it",
+		Long: `Reads a policy file as a gate would: each error comes with file, line and column, and what
+was expected. A file without errors may still hold rules that can never match, names that
+look misspelt, or rules that leave more open than it seems: those are warnings. To see what
+the policy does with a call, use policy explain and policy test. "-" for FILE reads standard
+input.
 
---layer says whom the file speaks of: a project's or an agent's layer holds less than the
-fleet's, which is the default.
+--layer says which layer the file is for: a project's or an agent's layer may hold less than
+the fleet's, which is the default. --strict fails on warnings too: for a pipeline, where
+nobody reads them.
 
-Exit 0: a gate would take it (there may be warnings). Exit 3: it would not.`,
-		Example: "  assent policy check policy.jsonc\n  assent policy check - < policy.jsonc\n  assent policy check --layer project/shop .assent/policy.jsonc",
-		Args:    exactArgs("FILE"),
+Exit 0: a gate would take it (there may be warnings). Exit 3: it would not, or there are
+warnings under --strict.`,
+		Example: "  assent policy check policy.jsonc\n  assent policy check --strict policy.jsonc   # in a pipeline\n  assent policy check - < policy.jsonc\n" +
+			"  assent policy check --layer project/shop .assent/policy.jsonc",
+		Args: exactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			at, err := policy.ParseLayer(layer)
+			at, err := policy.ParseNewLayer(layer)
 			if err != nil {
 				return usagef("--layer: %w", err)
 			}
-			return checkPolicy(env, at, args[0], asJSON)
+			return checkPolicy(env, at, args[0], asJSON, strict)
 		},
 	}
 	cmd.Flags().StringVar(&layer, "layer", policy.LayerFleet, "layer of the file: fleet, project/ID, agent/NAME or project-agent/ID/NAME")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 3 where there are warnings")
 	return cmd
 }
 
@@ -83,7 +88,7 @@ type checked struct {
 	Warnings []finding `json:"warnings"`
 }
 
-func checkPolicy(env *Env, layer policy.Layer, path string, asJSON bool) error {
+func checkPolicy(env *Env, layer policy.Layer, path string, asJSON, strict bool) error {
 	path, doc, err := policyFile(env, path)
 	if err != nil {
 		return err
@@ -104,7 +109,13 @@ func checkPolicy(env *Env, layer policy.Layer, path string, asJSON bool) error {
 			return err
 		}
 	}
-	return printChecked(env, path, result, asJSON)
+	if err := printChecked(env, path, result, asJSON); err != nil {
+		return err
+	}
+	if strict && len(result.Warnings) > 0 {
+		return &exitError{code: exitBadPolicy}
+	}
+	return nil
 }
 
 // policyFile reads the policy at path, "-" for standard input; name is what it
@@ -120,7 +131,7 @@ func policyFile(env *Env, path string) (name string, doc []byte, err error) {
 	}
 	doc, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, fmt.Errorf("reading policy: %w: name an existing policy file; examples/policy.jsonc is one to start from", err)
+		return "", nil, fmt.Errorf("reading policy: %w; name an existing policy file; examples/policy.jsonc is one to start from", err)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("reading policy: %w", err)
@@ -173,9 +184,17 @@ func printChecked(env *Env, path string, result checked, asJSON bool) error {
 		return &exitError{code: exitBadPolicy}
 	}
 	if !asJSON {
-		fmt.Fprintf(env.Stdout, "%s: ok, %d warnings, %s\n", path, len(result.Warnings), result.Digest)
+		fmt.Fprintf(env.Stdout, "%s: ok, %s, %s\n", path, counted(len(result.Warnings), "warning"), result.Digest)
 	}
 	return nil
+}
+
+// counted is a number of things, in plain English.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // withConn connects as role and calls use.

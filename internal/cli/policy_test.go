@@ -34,9 +34,9 @@ func TestPolicyCheck(t *testing.T) {
 		out, errs         string
 	}{
 		{"a clean file", policyAt(t, cleanPolicy), "", ExitOK, ": ok, 0 warnings, sha256:", ""},
-		{"a doubtful file", policyAt(t, doubtfulOne), "", ExitOK, ": ok, 1 warnings, sha256:", doubtfulWords},
+		{"a doubtful file", policyAt(t, doubtfulOne), "", ExitOK, ": ok, 1 warning, sha256:", doubtfulWords},
 		{"standard input", "-", cleanPolicy, ExitOK, "<stdin>: ok, 0 warnings, sha256:", ""},
-		{"doubts about standard input", "-", doubtfulOne, ExitOK, "<stdin>: ok, 1 warnings", "<stdin>" + doubtfulWords},
+		{"doubts about standard input", "-", doubtfulOne, ExitOK, "<stdin>: ok, 1 warning", "<stdin>" + doubtfulWords},
 
 		{"a wrong file", policyAt(t, `{"permision":{}}`), "", exitBadPolicy, "", `:1:2: unknown key "permision"`},
 		{"an empty file", policyAt(t, "\n"), "", exitBadPolicy, "", ":1:1: the file is empty; write at least {}"},
@@ -66,12 +66,40 @@ func TestPolicyCheckOfALayer(t *testing.T) {
 		{"a project that allows", "project/shop", policyAt(t, cleanPolicy), ExitOK, "count only where the fleet layer trusts it"},
 		{"links, in the fleet layer", "fleet", chain, ExitOK, ""},
 		{"links, in a project's layer", "project/shop", chain, exitBadPolicy, "authorizerChain belongs to the fleet layer alone"},
+		{"an agent's layer", "agent/reviewer", policyAt(t, `{"permission":{"bash":{"make *":"deny"}}}`), ExitOK, ""},
+		{"a project whose id is a path", "project//srv/my shop", policyAt(t, `{"permission":{"bash":{"make *":"deny"}}}`), ExitOK, ""},
+		{"an agent's name with a blank", "agent/a b", chain, ExitUsage, "without blanks and wildcards"},
+		{"an agent's name that is a pattern", "project-agent/shop/ci-*", chain, ExitUsage, "without blanks and wildcards"},
+		{"an agent without a name", "agent/", chain, ExitUsage, "expected fleet, project/<id>"},
 		{"no such layer", "projects/shop", chain, ExitUsage, "expected fleet, project/<id>"},
 	} {
 		env, _, errs := testEnv()
 		code := Main(env, []string{"policy", "check", "--layer", r.layer, r.path}, Policy)
 		if code != r.code || !strings.Contains(errs.String(), r.errs) || r.errs == "" && errs.Len() > 0 {
 			t.Errorf("%s: exit %d, stderr %q", r.name, code, errs)
+		}
+	}
+}
+
+// TestPolicyCheckStrict: warnings fail it, and nothing else changes.
+func TestPolicyCheckStrict(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]struct {
+		doc  string
+		code int
+		errs string
+	}{
+		"a clean file":         {cleanPolicy, ExitOK, ""},
+		"a doubtful file":      {doubtfulOne, exitBadPolicy, doubtfulWords},
+		"a misspelt surface":   {`{"permission":{"bahs":"deny"}}`, exitBadPolicy, `did you mean "bash"?`},
+		"a misspelt tool":      {`{"permission":{"WebFech":"deny"}}`, exitBadPolicy, `did you mean "webfetch"?`},
+		"a tool of nobody's":   {`{"permission":{"teleport":"deny"}}`, ExitOK, ""},
+		"a file with an error": {`{"permision":{}}`, exitBadPolicy, "unknown key"},
+	} {
+		env, _, errs := testEnv()
+		code := Main(env, []string{"policy", "check", "--strict", policyAt(t, r.doc)}, Policy)
+		if code != r.code || !strings.Contains(errs.String(), r.errs) || r.errs == "" && errs.Len() > 0 {
+			t.Errorf("%s: exit %d, stderr %q", name, code, errs)
 		}
 	}
 }

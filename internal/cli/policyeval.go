@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/client/paths"
@@ -25,28 +26,33 @@ func policyEval(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval",
 		Short: "Rule calls offline: JSON lines in, rulings out",
-		Long: `Reads calls as JSON lines on standard input and prints for each one line that says
-what recorded authority makes of it. No server is asked and nothing runs.
+		Long: `Reads calls as JSON lines on standard input and prints one line for each: how the rules
+and grants decide it. No server is asked and nothing runs.
 
 A line in is a call, {"id","tool","input"}, a question about a value on a surface,
 {"id","surface","value"}, or about a tool as a whole, {"id","query_tool"}. Any may hold
-  "layers"       {"fleet":{…},"project":{…},"agent":{…},"project-agent":{…}}; left out:
-                 the file of --policy as the fleet layer
+  "layers"       {"fleet":{…},"project":{…},"agent":{…},"project-agent":{…}}; without it
+                 the file of --policy is the fleet layer
   "trusted"      false: layers other than fleet only tighten, as they do where the fleet
-                 layer does not trust them; left out: they may loosen
+                 layer does not trust them; without it they may loosen
   "cwd" "home"   absolute paths on the agent's host
-  "platform"     the agent's system as Go names it: linux, darwin, windows
+  "platform"     the agent's system: linux, darwin (macOS) or windows
   "agent_name" "mcp_servers" "paths" "grants"   as in an ask
   "resolve"      true: follow symbolic links on this host, as an adapter would
 
 A line out holds the decision (allow, ask or deny), the surface, value, pattern and origin
 that decided, the reason, every shell unit, and the pattern that an approver would be
 offered for a grant. A line that cannot be read gives a line with "error"; the others are
-still ruled, and the exit code is 1.`,
+still ruled, and the exit code is 1. So does a fleet layer that is broken. Where another
+layer is broken, the call is ruled without it and every allow becomes an ask, as at a gate:
+"clamped" then says why, and so does standard error.`,
 		Example: `  echo '{"id":"1","cwd":"/repo","tool":"bash","input":{"command":"git status"}}' | assent policy eval --policy policy.jsonc`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			e := evaluator{read: map[string]readLayer{}}
+			if file == "-" {
+				return usagef("--policy -: standard input holds the calls; name a file")
+			}
 			if file != "" {
 				path, doc, err := policyFile(env, file)
 				if err != nil {
@@ -56,15 +62,18 @@ still ruled, and the exit code is 1.`,
 					return &exitError{code: exitBadPolicy, err: err}
 				}
 			}
-			return e.lines(env.Stdin, env.Stdout)
+			return e.lines(env.Stdin, env.Stdout, env.Stderr)
 		},
 	}
-	cmd.Flags().StringVar(&file, "policy", "", "policy of the calls that bring no layers, a file or - for none")
+	cmd.Flags().StringVar(&file, "policy", "", "policy file for the calls that bring no layers of their own")
 	return cmd
 }
 
 // maxEvalLine bounds one line of input, in bytes.
 const maxEvalLine = 4 << 20
+
+// maxWarned bounds the warnings about broken layers, each of which is said once.
+const maxWarned = 20
 
 // evalLine is one line in.
 type evalLine struct {
@@ -108,7 +117,9 @@ type evaluated struct {
 	Reason         string     `json:"reason"`
 	Units          []evalUnit `json:"units"`
 	Suggest        []string   `json:"suggest"`
-	Error          string     `json:"error"`
+	// Clamped says why every allow was held to an ask: a layer is broken.
+	Clamped string `json:"clamped,omitempty"`
+	Error   string `json:"error"`
 }
 
 type evalUnit struct {
@@ -129,13 +140,14 @@ type readLayer struct {
 	err error
 }
 
-var errEvalLines = errors.New("lines could not be ruled: see their \"error\"")
+var errEvalLines = errors.New("lines that could not be ruled")
 
-func (e *evaluator) lines(in io.Reader, out io.Writer) error {
+func (e *evaluator) lines(in io.Reader, out, errs io.Writer) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(make([]byte, 64<<10), maxEvalLine)
 	w := bufio.NewWriter(out)
 	bad := 0
+	warned := map[string]bool{}
 	for scan.Scan() {
 		if len(bytes.TrimSpace(scan.Bytes())) == 0 {
 			continue
@@ -143,6 +155,10 @@ func (e *evaluator) lines(in io.Reader, out io.Writer) error {
 		r := e.line(scan.Bytes())
 		if r.Error != "" {
 			bad++
+		}
+		if r.Clamped != "" && len(warned) < maxWarned && !warned[r.Clamped] {
+			warned[r.Clamped] = true
+			fmt.Fprintf(errs, "assent: every allow is held to ask: %s\n", protocol.Safe(r.Clamped, 2000, true))
 		}
 		b, err := json.Marshal(r, json.Deterministic(true))
 		if err != nil {
@@ -162,7 +178,7 @@ func (e *evaluator) lines(in io.Reader, out io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("reading calls: %w", err)
 	case bad > 0:
-		return fmt.Errorf("%d %w", bad, errEvalLines)
+		return fmt.Errorf("%w: %d; each says why in its \"error\"", errEvalLines, bad)
 	}
 	return nil
 }
@@ -175,13 +191,18 @@ func (e *evaluator) line(text []byte) evaluated {
 			ID string `json:"id"`
 		}
 		_ = json.Unmarshal(text, &id) // where even that does not read, the line has no name
-		return unruled(id.ID, fmt.Errorf("reading the line: %w", err))
+		return unruled(id.ID, fmt.Errorf("the line does not read: %w", jsonwords.Of(err)))
+	}
+	if err := l.checkPlace(); err != nil {
+		return unruled(l.ID, err)
 	}
 	s, err := e.snapshot(l)
 	if err != nil {
 		return unruled(l.ID, err)
 	}
-	return l.ruled(s)
+	out := l.ruled(s)
+	out.Clamped = s.Clamped()
+	return out
 }
 
 // ruled is what a policy makes of a line, whatever layers that brings.
@@ -194,7 +215,7 @@ func (l evalLine) ruled(s *policy.Snapshot) evaluated {
 	}
 	switch {
 	case asked != 1:
-		return unruled(l.ID, errors.New(`the line asks nothing, or more than one thing: give "tool", "surface" or "query_tool"`))
+		return unruled(l.ID, errors.New(`expected exactly one of "tool", "surface" and "query_tool" in the line`))
 	case !isCall:
 		q := policy.Query{Surface: l.Surface, Value: l.Value, Tool: l.QueryTool, Cwd: l.Cwd, Home: l.Home, Platform: l.Platform, Paths: l.fixed()}
 		c := s.Check(q)
@@ -320,7 +341,7 @@ func (e *evaluator) snapshot(l evalLine) (*policy.Snapshot, error) {
 	}
 	s := policy.Layered(l.Trusted == nil || *l.Trusted, docs...)
 	if len(broken) > 0 {
-		s = s.Clamp("A layer does not read: " + strings.Join(broken, "; "))
+		s = s.Clamp("a layer does not read: " + strings.Join(broken, "; "))
 	}
 	return s, nil
 }

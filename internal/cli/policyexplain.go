@@ -11,9 +11,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
 )
 
 // explainCommand is one call to be explained.
@@ -29,34 +32,56 @@ type explainCommand struct {
 func policyExplain(env *Env) *cobra.Command {
 	c := &explainCommand{env: env}
 	cmd := &cobra.Command{
-		Use:   "explain --policy FILE [--tool NAME --input JSON | --call FILE | -- COMMAND…]",
+		Use:   "explain --policy FILE [--tool NAME --input JSON | --call FILE | COMMAND…]",
 		Short: "Say which rule decides a call, and what would have to change",
-		Long: `Rules one call offline and says command by command which rule in which file and line
-decided, which other rules match and lost, what keeps the call open that no rule lifts,
-and what would have to change for it to be allowed, asked or denied. What it proposes was
-tried: the call was ruled under the changed rules.
+		Long: `Rules one call offline and shows for each command in it which rule in which file and line
+decided, which other rules match and lost, what no rule can lift, and what would have to
+change for the call to be allowed, asked or denied. Each change that it proposes was tried:
+the call was ruled under the changed rules.
 
-What stands behind -- is a shell command: one word is taken as a command line, several as
-the words of one command. --call reads a call as policy eval does, from a file or - for
-standard input; that may bring layers of its own.
+COMMAND is a shell command: one word is taken as a command line, several as the words of
+one command. It stands behind all flags; write -- in front of it where it begins with one.
+--call reads a call as a line of policy eval, from a file or - for standard input; the line
+may bring layers of its own.
 
 Exit 0: explained, whatever the ruling. Exit 3: no gate would take the policy.`,
 		Example: `  assent policy explain --policy policy.jsonc -- git push origin main
   assent policy explain --policy policy.jsonc -- 'cd web && npm install'
   assent policy explain --policy policy.jsonc --tool read --input '{"path":".env"}' --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() < 0 {
+				if err := flagBehind(cmd.Flags(), args); err != nil {
+					return err
+				}
+			}
+			return c.run(args)
+		},
 	}
 	f := cmd.Flags()
+	// What stands behind the first word of a command belongs to the command.
+	f.SetInterspersed(false)
 	c.layers.add(f)
 	f.StringVar(&c.line.Tool, "tool", "", "name of the tool: bash, read, write, edit, mcp, …")
 	f.StringVar(&c.input, "input", "", "the tool's input, a JSON object")
 	f.StringVar(&c.call, "call", "", "file with one call as a line of policy eval, - for standard input")
-	f.StringVar(&c.line.Cwd, "cwd", "", "folder in which the call would run; default: this one, with symbolic links followed")
+	f.StringVar(&c.line.Cwd, "cwd", "", "folder in which the call would run (default: this one, and symbolic links are followed)")
 	f.StringVar(&c.line.Home, "home", "", "home of the agent's user (default: yours)")
-	f.StringVar(&c.line.Platform, "platform", "", "the agent's system as Go names it: linux, darwin, windows (default: this one)")
+	f.StringVar(&c.line.Platform, "platform", "", "the agent's system: linux, darwin (macOS) or windows (default: this one)")
 	f.StringVar(&c.line.AgentName, "agent-name", "", "name that the agent wears; chooses the layers of agents")
 	f.BoolVar(&c.json, "json", false, "print the explanation as one JSON object")
 	return cmd
+}
+
+// flagBehind refuses a flag of explain's own behind the words of a command: it
+// would be taken for one of the command's, and the answer be about another call.
+func flagBehind(own *pflag.FlagSet, words []string) error {
+	for _, w := range words {
+		name, _, _ := strings.Cut(w, "=")
+		if long, ok := strings.CutPrefix(name, "--"); ok && long != "" && own.Lookup(long) != nil {
+			return usagef("%s stands behind the command: write flags of explain in front of it, or -- in front of a command that has such a flag", name)
+		}
+	}
+	return nil
 }
 
 func (c *explainCommand) run(args []string) error {
@@ -70,6 +95,9 @@ func (c *explainCommand) run(args []string) error {
 	grants, err := c.line.grants()
 	if err != nil {
 		return usagef("%w", err)
+	}
+	if why := s.Clamped(); why != "" {
+		fmt.Fprintf(c.env.Stderr, "assent: every allow is held to ask: %s\n", protocol.Safe(why, 2000, true))
 	}
 	x := s.Explain(c.line.policyCall(), grants)
 	if c.json {
@@ -88,7 +116,7 @@ func (c *explainCommand) read(args []string) error {
 	}
 	switch {
 	case given != 1:
-		return usagef("name one call: --tool and --input, --call FILE, or a shell command behind --: see `assent policy explain --help`")
+		return usagef("name one call: a shell command, --tool NAME with --input JSON, or --call FILE: see `assent policy explain --help`")
 	case c.call != "":
 		return c.readCall()
 	case len(args) > 0:
@@ -102,15 +130,24 @@ func (c *explainCommand) read(args []string) error {
 		if err := checkInput(c.line.Tool, c.line.Input); err != nil {
 			return err
 		}
-		if !c.line.Input.IsValid() {
-			return usagef("--input is no JSON")
+		if c.line.Input.Kind() != '{' || !c.line.Input.IsValid() {
+			return usagef("--input %s: expected one JSON object, as '{\"path\":\"main.go\"}'", clipped(c.input))
 		}
 	}
 	return c.place()
 }
 
 // place fills in where the call would run.
-func (c *explainCommand) place() error {
+func (c *explainCommand) place() (err error) {
+	if c.line.Cwd, err = fromHere("cwd", c.line.Cwd); err != nil {
+		return err
+	}
+	if c.line.Home, err = fromHere("home", c.line.Home); err != nil {
+		return err
+	}
+	if err := c.line.checkPlace(); err != nil {
+		return usagef("--%w", err)
+	}
 	if c.line.Cwd == "" {
 		here, err := os.Getwd()
 		if err != nil {
@@ -140,6 +177,9 @@ func (c *explainCommand) readCall() error {
 		return fmt.Errorf("reading the call: %w", err)
 	}
 	if err := json.Unmarshal(text, &c.line, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("reading the call: %w", jsonwords.Of(err))
+	}
+	if err := c.line.checkPlace(); err != nil {
 		return fmt.Errorf("reading the call: %w", err)
 	}
 	if c.line.Tool == "" {

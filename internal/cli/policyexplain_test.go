@@ -45,11 +45,20 @@ func TestPolicyExplain(t *testing.T) {
 				`       lost: bash "*": ask  ` + at("5:7") + "\n" + `       lost: bash "git *": allow  ` + at("6:7") + "\n",
 			"\nto be allowed:\n" + `  make "git push *" "allow" at ` + at("7:7") + "\n", "\nto be denied:\n",
 		}},
+		{"a command without dashes in front", []string{"git", "status", "-s"}, []string{"✓ allow  bash git status -s\n"}},
+		{"a command with a flag of explain, behind dashes", []string{"--", "git", "log", "--json"}, []string{"✓ allow  bash git log --json\n"}},
+		{"a folder from here", []string{"--cwd", "web", "--tool", "read", "--input", `{"path":"x"}`}, []string{"? ask  read x\n"}},
+		{"a call without a tool's name", []string{"--tool", " "}, []string{"  ✗ the call: deny  <no-tool>  — the call names no tool\n"}},
+		{"a file tool that names no file", []string{"--tool", "apply_patch", "--input", `{"patch":"x"}`}, []string{
+			`"*": the call does not say plainly what it would do, so no rule allows it (nothing in a policy lifts this)`,
+		}},
+		{"a built-in rule", []string{"--", "rm -rf .claude"}, []string{"ask  built-in rule of claude-settings", "the built-in rule of claude-settings: This folder holds files"}},
+		{"an MCP call that does not say which tool", []string{"--tool", "mcp", "--input", `{"tool":["x"]}`}, []string{`"*": ask`}},
 		{"a command line", []string{"--", "git status; npm i"}, []string{
 			"✗ deny  bash git status; npm i\n├─ ✓ git status\n│    ✓ bash \"git *\": allow", "─ ✗ npm i\n", "— Use pnpm.",
 			`add "npm i *": "ask" to "bash", behind ` + at("8:7"),
 		}},
-		{"a floor", []string{"--", "sudo git status"}, []string{"(run by sudo)", "not to be allowed by rules:\n  nothing in policy lifts <wrapper:sudo>: "}},
+		{"a floor", []string{"--", "sudo git status"}, []string{"(run by sudo)", "no rule can make this allowed:\n  <wrapper:sudo>: ", "(nothing in a policy lifts this)"}},
 		{"a tool with a path", []string{"--tool", "read", "--input", `{"path":"/repo/.env"}`}, []string{
 			"✗ deny  read /repo/.env\n", `✗ path "*.env": deny  on /repo/.env  ` + at("10:15"), `"*": ask  on /repo/.env  ` + at("3:10"),
 		}},
@@ -62,6 +71,9 @@ func TestPolicyExplain(t *testing.T) {
 			t.Errorf("%s: exit %d, stderr %q, stdout %q", r.name, code, errs, out)
 		}
 		for _, want := range r.want {
+			if strings.Contains(out, `"": none`) {
+				t.Errorf("%s: a rule without a name:\n%s", r.name, out)
+			}
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: lacks %q:\n%s", r.name, want, out)
 			}
@@ -150,18 +162,25 @@ func TestPolicyExplainRefuses(t *testing.T) {
 		code  int
 		errs  string
 	}{
-		"no call":                {[]string{"--policy", p}, "", ExitUsage, "name one call"},
-		"two calls":              {[]string{"--policy", p, "--tool", "read", "--", "ls"}, "", ExitUsage, "name one call"},
-		"no policy":              {[]string{"--", "ls"}, "", ExitUsage, "--policy FILE"},
-		"no command":             {[]string{"--policy", p, "--tool", "bash"}, "", ExitUsage, "needs a command"},
-		"input that is no JSON":  {[]string{"--policy", p, "--tool", "read", "--input", "{"}, "", ExitUsage, "no JSON"},
-		"a layer of no kind":     {[]string{"--policy", p, "--layer", "fleets=x", "--", "ls"}, "", ExitUsage, "expected a layer and its file"},
-		"a layer without a file": {[]string{"--policy", p, "--layer", "project/x", "--", "ls"}, "", ExitUsage, "expected a layer and its file"},
-		"a bad policy":           {[]string{"--policy", policyAt(t, `{"permision":{}}`), "--", "ls"}, "", exitBadPolicy, `unknown key "permision"`},
-		"a call with a typo":     {[]string{"--policy", p, "--call", "-"}, `{"tol":"read"}`, ExitFailure, "reading the call"},
-		"a call of no tool":      {[]string{"--policy", p, "--call", "-"}, `{"surface":"read","value":"x"}`, ExitFailure, "names no"},
-		"a call that is not":     {[]string{"--policy", p, "--call", filepath.Join(t.TempDir(), "none")}, "", ExitFailure, "reading the call"},
-		"a grant that is none":   {[]string{"--policy", p, "--call", "-"}, `{"tool":"bash","grants":[{"surface":"bash","patterns":["*"]}]}`, ExitUsage, "grant 1"},
+		"no call":                      {[]string{"--policy", p}, "", ExitUsage, "name one call"},
+		"two calls":                    {[]string{"--policy", p, "--tool", "read", "--", "ls"}, "", ExitUsage, "name one call"},
+		"no policy":                    {[]string{"--", "ls"}, "", ExitUsage, "--policy FILE"},
+		"no command":                   {[]string{"--policy", p, "--tool", "bash"}, "", ExitUsage, "needs a command"},
+		"input that is no JSON":        {[]string{"--policy", p, "--tool", "read", "--input", "{"}, "", ExitUsage, "expected one JSON object"},
+		"input that is no object":      {[]string{"--policy", p, "--tool", "read", "--input", "[]"}, "", ExitUsage, "expected one JSON object"},
+		"a system by another name":     {[]string{"--policy", p, "--platform", "macos", "ls"}, "", ExitUsage, `expected linux, darwin or windows; write "darwin"`},
+		"a system in capitals":         {[]string{"--policy", p, "--platform", "Linux", "ls"}, "", ExitUsage, "write it in lower case"},
+		"a call on such a system":      {[]string{"--policy", p, "--call", "-"}, `{"tool":"read","platform":"win32"}`, ExitFailure, `write "windows"`},
+		"a call nowhere":               {[]string{"--policy", p, "--call", "-"}, `{"tool":"read","cwd":"web"}`, ExitFailure, `cwd "web" is not absolute`},
+		"a flag behind a command":      {[]string{"--policy", p, "git", "status", "--json"}, "", ExitUsage, "--json stands behind the command"},
+		"an agent's name with a blank": {[]string{"--policy", p, "--layer", "agent/a b=" + p, "ls"}, "", ExitUsage, "without blanks and wildcards"},
+		"a layer of no kind":           {[]string{"--policy", p, "--layer", "fleets=x", "--", "ls"}, "", ExitUsage, "expected a layer and its file"},
+		"a layer without a file":       {[]string{"--policy", p, "--layer", "project/x", "--", "ls"}, "", ExitUsage, "expected a layer and its file"},
+		"a bad policy":                 {[]string{"--policy", policyAt(t, `{"permision":{}}`), "--", "ls"}, "", exitBadPolicy, `unknown key "permision"`},
+		"a call with a typo":           {[]string{"--policy", p, "--call", "-"}, `{"tol":"read"}`, ExitFailure, "reading the call: unknown key \"tol\""},
+		"a call of no tool":            {[]string{"--policy", p, "--call", "-"}, `{"surface":"read","value":"x"}`, ExitFailure, "names no"},
+		"a call that is not":           {[]string{"--policy", p, "--call", filepath.Join(t.TempDir(), "none")}, "", ExitFailure, "reading the call"},
+		"a grant that is none":         {[]string{"--policy", p, "--call", "-"}, `{"tool":"bash","grants":[{"surface":"bash","patterns":["*"]}]}`, ExitUsage, "grant 1"},
 	} {
 		code, out, errs := explain(t, r.stdin, r.args...)
 		if code != r.code || out != "" || !strings.Contains(errs, r.errs) {

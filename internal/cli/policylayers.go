@@ -40,7 +40,10 @@ func (f *layerFlags) read(env *Env) (layeredDocs, error) {
 	}
 	for _, spec := range f.layers {
 		name, path, ok := strings.Cut(spec, "=")
-		layer, err := policy.ParseLayer(name)
+		layer, err := policy.ParseNewLayer(name)
+		if ok && err != nil && strings.Contains(name, "/") {
+			return layeredDocs{}, usagef("--layer %q: %w", spec, err)
+		}
 		if !ok || err != nil || layer.IsFleet() {
 			return layeredDocs{}, usagef("--layer %q: expected a layer and its file, as project/shop=FILE, agent/NAME=FILE or project-agent/shop/NAME=FILE", spec)
 		}

@@ -34,11 +34,16 @@ func withLayers(ctx context.Context, env *Env, t target, use func(*layers.Store,
 
 // layerArg reads the name of a layer that was typed; the fleet's is meant where
 // none is given.
-func layerArg(name string) (policy.Layer, error) {
+func layerArg(name string) (policy.Layer, error) { return layerBy(policy.ParseLayer, name) }
+
+// newLayerArg is layerArg for a layer that is about to be stored.
+func newLayerArg(name string) (policy.Layer, error) { return layerBy(policy.ParseNewLayer, name) }
+
+func layerBy(parse func(string) (policy.Layer, error), name string) (policy.Layer, error) {
 	if name == "" {
 		return policy.Fleet(), nil
 	}
-	layer, err := policy.ParseLayer(name)
+	layer, err := parse(name)
 	if err != nil {
 		return policy.Layer{}, usagef("%w", err)
 	}
@@ -86,7 +91,7 @@ Layers below the fleet's only tighten, unless the fleet layer trusts them
 		Example: "  assent policy push policy.jsonc\n  assent policy push --layer agent/reviewer reviewer.jsonc",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			layer, err := layerArg(name)
+			layer, err := newLayerArg(name)
 			if err != nil {
 				return err
 			}

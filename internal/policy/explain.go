@@ -146,10 +146,29 @@ func (t *tracing) said(e Entry) Said {
 			}
 		}
 	}
+	if out.Rule == (RuleAt{}) {
+		out.Rule = t.at(e.Place)
+	}
 	for _, r := range lost[max(0, len(lost)-maxLost):] {
 		out.Lost = append(out.Lost, r.ref())
 	}
 	return out
+}
+
+// at is the rule that stands at a place, whatever value it spoke of: what a call
+// is shown by is not always what was looked up.
+func (t *tracing) at(place Position) RuleAt {
+	if place == (Position{}) {
+		return RuleAt{}
+	}
+	for _, n := range t.seen {
+		for i := range n.by.rules.rules {
+			if r := &n.by.rules.rules[i]; r.place == place {
+				return r.ref()
+			}
+		}
+	}
+	return RuleAt{}
 }
 
 // speaking are all rules that may speak of a surface: for one that cuts across,
@@ -184,7 +203,7 @@ func (s Said) Why() string {
 	case strings.HasPrefix(s.Origin, OriginGrant):
 		return "the rules ask, and a grant covers it"
 	case s.lasting():
-		return s.Reason
+		return s.Because()
 	case s.Place == Position{}:
 		return "no rule speaks of it, and what no rule settles asks"
 	case s.Rule.fallback():
@@ -193,20 +212,38 @@ func (s Said) Why() string {
 	return s.Reason
 }
 
+// Because is the reason of an entry that no rule changes; for people.
+func (e Entry) Because() string {
+	if e.Reason == "" && e.Floor {
+		return "the call does not say plainly what it would do, so no rule allows it"
+	}
+	return e.Reason
+}
+
+// Builtin is the group of the built-in rule that an entry comes from, "" where
+// it comes from none.
+func (e Entry) Builtin() string {
+	if e.Origin != OriginBuiltin || e.MatchedPattern == "*" {
+		return ""
+	}
+	for _, r := range BuiltinRules() {
+		if r.Pattern == e.MatchedPattern && r.Action != Allow {
+			return r.Group
+		}
+	}
+	return ""
+}
+
 // LiftedBy says what in the policy would lift an entry that no further rule
 // does; "" where nothing would.
 func (e Entry) LiftedBy() string {
 	for _, sort := range []string{"<unknown-path", "<could-select"} {
 		if strings.HasPrefix(e.MatchedPattern, sort) {
-			return "taking out rules on paths"
+			return "taking out the rules that deny or ask about such paths"
 		}
 	}
-	if e.Origin == OriginBuiltin && e.MatchedPattern != "*" {
-		for _, r := range BuiltinRules() {
-			if r.Pattern == e.MatchedPattern && r.Action != Allow {
-				return `"selfProtection": {"lift": ["` + r.Group + `"]} in the fleet layer`
-			}
-		}
+	if group := e.Builtin(); group != "" {
+		return `"selfProtection": {"lift": ["` + group + `"]} in the fleet layer`
 	}
 	return ""
 }

@@ -262,8 +262,8 @@ func TestLiftedBy(t *testing.T) {
 	}{
 		{"the agents' settings", on("write", m{"path": ".claude/settings.json"}), `"selfProtection": {"lift": ["claude-settings"]} in the fleet layer`},
 		{"Assent's own files", on("read", m{"path": "~/.config/assent/local.json"}), `"selfProtection": {"lift": ["assent-files"]} in the fleet layer`},
-		{"a path that nobody knows", bash("cat $x"), "taking out rules on paths"},
-		{"a search that could come upon more", on("grep", m{"pattern": "x", "output_mode": "content"}), "taking out rules on paths"},
+		{"a path that nobody knows", bash("cat $x"), "taking out the rules that deny or ask about such paths"},
+		{"a search that could come upon more", on("grep", m{"pattern": "x", "output_mode": "content"}), "taking out the rules that deny or ask about such paths"},
 		{"a wrapper", bash("sudo ls"), ""},
 		{"a text that does not parse", bash("echo 'it"), ""},
 	} {

@@ -60,15 +60,15 @@ func (e *evaluation) file(tool fileTool) {
 // at all it can open none; any text may be a path under a name that nobody here
 // knows.
 func (e *evaluation) noPath() {
-	const why = "the call names no path that can be ruled on"
 	var texts []string
 	if all := textsUnder(e.args, true, func(string) bool { return true }, 0, &texts); all && strings.Join(texts, "") == "" {
-		e.add(Entry{Surface: e.tool, MatchedPattern: "<no-path>", Origin: OriginBuiltin, Action: Allow, Reason: why})
+		e.add(Entry{Surface: e.tool, MatchedPattern: "<no-path>", Origin: OriginBuiltin, Action: Allow,
+			Reason: "the call holds no text, so it opens no file; the rules for the tool as a whole decide"})
 		e.add(e.ruled("", values{exact: []string{""}}))
 		return
 	}
 	e.add(strict(e.ruled("", values{wide: []string{""}})))
-	e.add(floor(e.tool, "", "no-path", why))
+	e.add(floor(e.tool, "", "no-path", "the call does not say in a known argument which file it means"))
 }
 
 // agentFolders are where agents keep what they are told to read: skills, docs
@@ -254,7 +254,7 @@ func (e *evaluation) declared(list []pathArg, args map[string]any, known bool) b
 	for _, a := range list {
 		texts, odd := namedTexts(args, []string{a.name})
 		if odd {
-			e.add(floor(e.tool, a.name, "no-path", "the call names no path that can be ruled on"))
+			e.add(floor(e.tool, a.name, "no-path", "this argument holds paths, and what stands there is no text"))
 		}
 		for _, typed := range texts {
 			for _, p := range fromURL(typed) {

@@ -196,7 +196,7 @@ func (e *evaluation) globWord(at *place, word string, dir direction, unit int, n
 		return
 	}
 	entry := floor(surfacePath, word, "could-select:"+found.pattern.text,
-		"it could reach files that a path rule speaks of; name the files, or narrow the pattern")
+		"it could reach files that a path rule denies or asks about; name the files, or write a narrower pattern, as *.go")
 	entry.HumanOnly, entry.Guidance = found.humanOnly, found.guidance
 	if certain {
 		entry = e.s.decided(found, surfacePath, word, at.home, values{wide: []string{word}})

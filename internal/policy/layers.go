@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // LayerFleet is the name of the operator's layer.
@@ -57,6 +58,18 @@ func ParseLayer(s string) (Layer, error) {
 		return Layer{}, fmt.Errorf("%w: %q; expected fleet, project/<id>, agent/<name> or project-agent/<id>/<name>", ErrLayer, clip(s))
 	}
 	return l, nil
+}
+
+// ParseNewLayer is ParseLayer for a layer that is about to be written. It also
+// refuses blanks and wildcards in an agent's name: a layer is for agents of one
+// very name, and none would be ruled by it. What is stored already is still
+// read, shown and removed by ParseLayer.
+func ParseNewLayer(s string) (Layer, error) {
+	l, err := ParseLayer(s)
+	if err == nil && (strings.ContainsFunc(l.agent, unicode.IsSpace) || strings.ContainsAny(l.agent, "*?")) {
+		return Layer{}, fmt.Errorf("%w: %q; expected the name of one agent, without blanks and wildcards", ErrLayer, clip(s))
+	}
+	return l, err
 }
 
 func (l Layer) valid() bool {

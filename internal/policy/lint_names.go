@@ -39,7 +39,7 @@ func slip(name string) string {
 func (l *linter) surfaces() {
 	eachMember(memberOf(l.tree, "permission"), func(name string, m hujson.ObjectMember) {
 		if like := slip(name); like != "" {
-			l.warn(m.Name.StartOffset, "nothing by the name %q is known; did you mean %q? A rule for a tool that no agent has does nothing", clip(name), like)
+			l.warn(m.Name.StartOffset, "no known surface or tool is called %q; did you mean %q? A rule for a tool that no agent has does nothing", clip(name), like)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func (l *linter) delegated(key, name string, at int) {
 	case key == "allowedSurfaces" && plain != "" && plain != name:
 		l.warn(at, "allowedSurfaces names %q, which matches nothing: links are let onto %q as a whole; exclude a direction with excludedSurfaces", name, plain)
 	case like != "" && l.s.rules.bySurface[name] == nil:
-		l.warn(at, "%s: nothing by the name %q is known; did you mean %q?", key, clip(name), like)
+		l.warn(at, "%s: no known surface or tool is called %q; did you mean %q?", key, clip(name), like)
 	}
 }
 

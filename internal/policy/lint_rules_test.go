@@ -176,7 +176,7 @@ func TestLintDocuments(t *testing.T) {
 	t.Parallel()
 	envelope := func(lists string) string { return `{"modelDelegation":{` + lists + `}}` }
 	for _, r := range []struct{ name, doc, want string }{
-		{"a misspelt shell", permission(`{"bahs":"deny"}`), `f:1:17: nothing by the name "bahs" is known; did you mean "bash"?`},
+		{"a misspelt shell", permission(`{"bahs":"deny"}`), `f:1:17: no known surface or tool is called "bahs"; did you mean "bash"?`},
 		{"a misspelt tool", permission(`{"raed":"allow"}`), `did you mean "read"?`},
 		{"a plural", permission(`{"paths":{"*":"deny"}}`), `did you mean "path"?`},
 		{"another separator", permission(`{"external-directory":"ask"}`), `did you mean "external_directory"?`},
@@ -184,8 +184,8 @@ func TestLintDocuments(t *testing.T) {
 		{"a misspelt tool of the web", permission(`{"webfech":"deny"}`), `did you mean "webfetch"?`},
 		{"patterns where none is matched", permission(`{"WebFetch":{"https://example.com/*":"deny"}}`), `is a deny that stops nothing: nothing in the input of this tool is matched`},
 		{"a link for everything", envelope(`"allowedSurfaces":["*"]`), `f:1:40: a link may allow everything`},
-		{"a link on a misspelt surface", envelope(`"allowedSurfaces":["bsh"]`), `allowedSurfaces: nothing by the name "bsh" is known; did you mean "bash"?`},
-		{"a misspelt exclusion", envelope(`"allowedSurfaces":["bash"],"excludedSurfaces":["external_directry"]`), `excludedSurfaces: nothing by the name "external_directry"`},
+		{"a link on a misspelt surface", envelope(`"allowedSurfaces":["bsh"]`), `allowedSurfaces: no known surface or tool is called "bsh"; did you mean "bash"?`},
+		{"a misspelt exclusion", envelope(`"allowedSurfaces":["bash"],"excludedSurfaces":["external_directry"]`), `excludedSurfaces: no known surface or tool is called "external_directry"`},
 		{"a link on an agent's spelling", envelope(`"allowedSurfaces":["Bash"]`), `matches nothing: this tool is called "bash"`},
 		{"a link on one direction", envelope(`"allowedSurfaces":["external_directory_read"]`), `matches nothing: links are let onto "external_directory" as a whole`},
 		{"a parent", `{"terminal":{"kind":"parent"}}`, `f:1:21: terminal kind "parent": this version has no parent nodes`},

@@ -251,7 +251,7 @@ func (e *evaluation) selects(at *place, dir, glob string, way direction, unit in
 			continue
 		}
 		entry := floor(surfacePath, glob, "could-select:"+found.pattern.text,
-			"it could reach files that a path rule speaks of; name the files, or narrow the pattern")
+			"it could show files that a path rule denies or asks about; name the files, or search files of one kind (glob *.go, grep --include='*.go', rg -t go, git grep TEXT -- '*.go')")
 		entry.HumanOnly, entry.Guidance, entry.Unit = found.humanOnly, found.guidance, unit
 		e.add(entry)
 		return

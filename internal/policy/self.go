@@ -87,10 +87,10 @@ type BuiltinRule struct {
 }
 
 // aboutFolder is told to the agent where a folder is changed as a whole.
-const aboutFolder = "There are files in this folder that are out of reach of agents. Name the files in it that you mean."
+const aboutFolder = "This folder holds files that are out of reach of agents. Name the files in it that you mean."
 
 // asksAboutFolder is told to the approver where a folder is changed as a whole.
-const asksAboutFolder = "The folder holds files that decide whether agents are asked about: see to it that these stay as they are."
+const asksAboutFolder = "The folder holds files of Assent, or settings that hold an agent's hook. Before you allow this, make sure that it leaves them unchanged."
 
 // selfPathRule is a built-in rule on paths, compiled. Letter case counts for
 // nothing: what a file system may find, it matches.
