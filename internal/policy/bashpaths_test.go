@@ -89,6 +89,22 @@ func TestTheWayAPathIsUsed(t *testing.T) {
 		"cat a.r", "touch a.w", "rm -f a.w", "cp a.r b", "cp b a.w", "mv a.w b", "mv a.r b", "sed -i s/a/b/ a.w", "frob a.w", "frob a.r", "git checkout a.w", "cp -t a.w b")
 }
 
+// TestReadersThatCanWrite: a program that reads but for some of its options only
+// reads where none of those is there.
+func TestReadersThatCanWrite(t *testing.T) {
+	t.Parallel()
+	rules := `{"*":"allow","path_write":{"*.w":"deny"}}`
+	bashRows(t, rules, Allow,
+		"sort a.w", "sort -u -k 2 a.w", "sort -t , a.w b.w", "uniq a.w", "uniq -c a.w", "uniq -f 1 a.w", "xxd a.w", "xxd -l 16 a.w",
+		"find a.w -name '*.go'", "find x.w -type f", "shuf -n 3 a.w", "tree a.w", "iconv -f latin1 a.w", "base64 a.w", "less a.w", "file a.w", "column -t a.w", "b2sum a.w")
+	bashRows(t, rules, Deny,
+		"sort -o a.w b", "sort b -o a.w", "sort -oa.w b", "sort -uo a.w b", "sort --output=a.w b", "sort --ou a.w b", "uniq b a.w", "uniq -c b a.w", "uniq -c 5 a.w",
+		"uniq -- b a.w", "uniq - a.w", "xxd -r b a.w", "xxd b a.w", "find b -fprint a.w", "find a.w -delete", "find . -fls a.w", "shuf -o a.w b", "tree -o a.w",
+		"iconv -o a.w b", "base64 -i b -o a.w", "cat b | less -o a.w", "less --log-file=a.w b", "less -Oa.w", "file -C -m a.w")
+	// A glob may be replaced by a file whose name is an option.
+	bashRows(t, rules, Ask, "sort *", "uniq *")
+}
+
 func TestUnknownWordsPassWhereEveryPathDoes(t *testing.T) {
 	t.Parallel()
 	bashRows(t, `{"bash":"allow","external_directory":"allow"}`, Allow, `cat "$X"`, `head -n 3 "$X"`)

@@ -7,10 +7,87 @@ import (
 	"github.com/assent-dev/assent/internal/shell"
 )
 
-// readers are programs that only read the files in their arguments, whatever
-// their options.
+// readers are programs that only read the files in their arguments, but for
+// those that writingOptions names.
 var readers = programSet("cat head tail grep egrep fgrep zgrep wc diff cmp file stat ls cut nl tac rev base64 md5sum sha1sum " +
-	"sha256sum sha512sum od hexdump strings comm join paste fold readlink realpath test [ cd pushd less more rg jq du zcat cksum fmt expand tail")
+	"sha256sum sha512sum od hexdump strings comm join paste fold readlink realpath test [ cd pushd less more rg jq du zcat cksum fmt expand " +
+	"sort shuf tree iconv sdiff unexpand tsort column look hd sum b2sum sha224sum sha384sum bzcat xzcat zstdcat lz4cat bzgrep xzgrep zdiff zcmp zless diff3")
+
+// writingOptions are the options by which readers write a file after all:
+// letters, also in a cluster, and how long ones begin. Whoever has one is not
+// proven to read only.
+var writingOptions = map[string]struct {
+	short string
+	long  []string
+}{
+	"sort":   {"oT", []string{"--o", "--t"}}, // -T: a folder for temporary files
+	"shuf":   {"o", []string{"--o"}},
+	"tree":   {"oR", []string{"--o"}}, // -R writes listings with -o's name
+	"iconv":  {"o", []string{"--o"}},
+	"sdiff":  {"o", []string{"--o"}},
+	"base64": {"o", []string{"--o"}}, // on macOS
+	"less":   {"oO", []string{"--l", "--L"}},
+	"zless":  {"oO", []string{"--l", "--L"}},
+	"file":   {"C", []string{"--c"}},
+	"rg":     {"", []string{"--pre"}},
+}
+
+// onlyReads says whether a reader's words are proven to hold no option by which
+// it writes. What a glob or the shell puts in their place could be one: of a
+// file by the name -oout, sort makes an option.
+func onlyReads(name string, u shell.Unit) bool {
+	o, ok := writingOptions[name]
+	if !ok {
+		return true
+	}
+	return !unknownOption(u) && !slices.ContainsFunc(u.Words[1:], func(w string) bool {
+		return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, o.short) ||
+			slices.ContainsFunc(o.long, func(long string) bool { return strings.HasPrefix(w, long) })
+	})
+}
+
+// unknownOption says whether a word may turn out to be an option.
+func unknownOption(u shell.Unit) bool {
+	for i, w := range u.Words {
+		if i > 0 && w != "" && strings.ContainsAny(w[:1], "*?[{$`") && wordKind(&u, i) != shell.Fixed {
+			return true
+		}
+	}
+	return false
+}
+
+// inputNumbers are the options of programs that take an input and then an
+// output whose next word is a number. Only such words are no operands.
+var inputNumbers = map[string]string{"uniq": "f s w", "xxd": "l s c g o"}
+
+// oneInput says whether such a program has one operand, which it reads; what a
+// second one names is written.
+func oneInput(name string, u shell.Unit) bool {
+	numbers, ok := inputNumbers[name]
+	if !ok {
+		return false
+	}
+	operands := 0
+	for i := 1; i < len(u.Words); i++ {
+		w := u.Words[i]
+		switch {
+		case w == "--" || wordKind(&u, i) != shell.Fixed:
+			return false // any number of operands
+		case len(w) == 2 && w[0] == '-' && strings.Contains(numbers, w[1:]):
+			i++
+		case len(w) < 2 || w[0] != '-':
+			operands++
+		}
+	}
+	return operands == 1
+}
+
+// findReads says whether find only names what it finds.
+func findReads(u shell.Unit) bool {
+	return !unknownOption(u) && !slices.ContainsFunc(u.Words[1:], func(w string) bool {
+		return slices.ContainsFunc([]string{"-delete", "-fprint", "-fls", "-exec", "-ok"}, func(deed string) bool { return strings.HasPrefix(w, deed) })
+	})
+}
 
 // writers are programs that only change what is in their arguments.
 var writers = programSet("tee touch mkdir rmdir rm unlink mkfifo chmod chown chgrp truncate shred")
@@ -51,7 +128,7 @@ func wordDirections(u shell.Unit) []direction {
 	name := programOf(u)
 	dir := both
 	switch {
-	case readers[name], name == "sed" && !slices.ContainsFunc(u.Words[1:], inPlace), name == "git" && gitReads(u):
+	case readers[name] && onlyReads(name, u), oneInput(name, u), name == "find" && findReads(u), name == "sed" && !slices.ContainsFunc(u.Words[1:], inPlace), name == "git" && gitReads(u):
 		dir = reads
 	case writers[name]:
 		dir = writes
