@@ -44,7 +44,7 @@ func TestLetterCaseAndCompositionOnAMac(t *testing.T) {
 		{"cafe\u0301/x", Ask, Deny}, {"CAFE\u0301/x", Ask, Deny}, {"caf\u00e9/x", Deny, Deny}, {"stra\u00dfe", Ask, Deny}, {"~/kEYS/x", Ask, Ask},
 		{"Src/x", Allow, Allow}, {"src/x", Ask, Ask}, {"Src/y/z", Allow, Allow}, {"Src/../Src/x", Allow, Allow},
 	} {
-		for platform, want := range map[string]Action{"linux": r.linux, "darwin": r.apple} {
+		for platform, want := range map[string]Action{"linux": r.linux, "": r.linux, "freebsd": r.linux, "darwin": r.apple, "macos": r.apple, "Darwin": r.apple} {
 			c := on("read", m{"path": r.path})
 			c.Platform = platform
 			if got := s.Rule(c); got.Action != want {

@@ -33,8 +33,13 @@ type place struct {
 // link says that what lies at or below one path lies elsewhere.
 type link struct{ from, to string }
 
+// caseKeeping are the systems that tell names apart by letter case; "" is one
+// that nobody stated. Any other, also one under a name that nobody here knows
+// ("macos", "win32"), may find a file under another spelling, and so do denies.
+var caseKeeping = []string{"", "linux", "android", "freebsd", "netbsd", "openbsd", "dragonfly", "illumos", "solaris", "aix"}
+
 func placeOf(c Call) place {
-	p := place{fold: c.Platform == "darwin" || c.Platform == "windows", windows: c.Platform == "windows"}
+	p := place{fold: !slices.Contains(caseKeeping, c.Platform), windows: c.Platform == "windows"}
 	p.cwd, p.home = p.absolute(c.Cwd), p.absolute(c.Home)
 	if p.cwd != "" {
 		p.bases = []string{p.cwd}
