@@ -32,6 +32,9 @@ func (e *evaluation) bash() {
 // unknownCommands keeps a shell call from being allowed that may hold more to
 // run than its command.
 func (e *evaluation) unknownCommands() {
+	if _, ok := e.args["command"]; ok && len(e.args) == 1 {
+		return
+	}
 	for _, key := range sortedKeys(e.args) {
 		lower := strings.ToLower(key)
 		if v := e.args[key]; key == "command" || v == nil || v == "" || !commandKeys[lower] && (!pathKeys[lower] || lower == "directory" || lower == "dir") {

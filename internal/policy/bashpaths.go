@@ -23,7 +23,7 @@ func (e *evaluation) shellPaths(cmd shell.Command) {
 			e.bare(&at, value, both, i)
 		}
 		e.searched(&at, u, i)
-		if programOf(*u) == "apply_patch" {
+		if programOf(u) == "apply_patch" {
 			e.patchText(&at, cmd.Text, i)
 		}
 	}
@@ -46,17 +46,20 @@ type seenWord struct {
 
 // unitPaths rules the words of one command.
 func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seenWord]bool) {
-	ways := wordDirections(*u)
+	ways := wordDirections(u)
 	if len(e.place.resolved) > 0 {
 		e.noteWays(u.Words, ways)
 	}
-	program := programOf(*u)
+	program, where := programOf(u), u.Dir
+	if len(u.Elsewhere) > 0 {
+		where = u.Dir + "\x00" + strings.Join(u.Elsewhere, "\x00")
+	}
 	for i, w := range u.Words {
 		prose := u.IsProse(i) || rawField(u, i)
 		if printers[program] && i > 0 {
 			prose = strings.ContainsAny(w, " \t\n")
 		}
-		key := seenWord{w, strings.Join(append(u.Elsewhere, u.Dir), "\x00"), u.Lost, ways[i]}
+		key := seenWord{w, where, u.Lost, ways[i]}
 		if prose || seen[key] || i == 0 && standardProgram(w) {
 			continue
 		}
@@ -88,7 +91,7 @@ func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seen
 
 // rawField says whether a word is a field that gh sends as it is written.
 func rawField(u *shell.Unit, i int) bool {
-	if i < 3 || programOf(*u) != "gh" || u.Words[1] != "api" {
+	if i < 3 || programOf(u) != "gh" || u.Words[1] != "api" {
 		return false
 	}
 	return u.Words[i-1] == "-f" || u.Words[i-1] == "--raw-field"
@@ -182,23 +185,31 @@ func (e *evaluation) shellWord(at *place, word string, dir direction, unit int) 
 		e.longWord(word, dir, unit)
 		return
 	}
+	if whole(word) {
+		e.shellPiece(at, word, dir, unit)
+		return
+	}
 	for _, p := range pieces(word) {
-		if !looksLikePath(p) && !(at.windows && drive(p)) {
-			e.bare(at, p, dir, unit)
-			e.linked(at, p, dir, unit)
-			continue
+		e.shellPiece(at, p, dir, unit)
+	}
+}
+
+func (e *evaluation) shellPiece(at *place, p string, dir direction, unit int) {
+	if !looksLikePath(p) && !(at.windows && drive(p)) {
+		e.bare(at, p, dir, unit)
+		e.linked(at, p, dir, unit)
+		return
+	}
+	for _, entry := range e.s.cross(at, p, dir) {
+		if entry.Action == Allow {
+			continue // what lets a word pass is no news
 		}
-		for _, entry := range e.s.cross(at, p, dir) {
-			if entry.Action == Allow {
-				continue // what lets a word pass is no news
-			}
-			entry.Unit = unit
-			e.add(entry)
-		}
-		if before, after, ok := strings.Cut(p, ":"); ok && !at.windows && !strings.HasPrefix(after, "//") {
-			e.bare(at, before, dir, unit) // a file here and a file there, as scp and docker write it
-			e.bare(at, after, dir, unit)
-		}
+		entry.Unit = unit
+		e.add(entry)
+	}
+	if before, after, ok := strings.Cut(p, ":"); ok && !at.windows && !strings.HasPrefix(after, "//") {
+		e.bare(at, before, dir, unit) // a file here and a file there, as scp and docker write it
+		e.bare(at, after, dir, unit)
 	}
 }
 

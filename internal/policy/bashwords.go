@@ -77,10 +77,11 @@ func (r *shellRuling) passesOn(u *shell.Unit) bool {
 	if len(u.Words) > maxSuffixes || u.HandsCode() {
 		return true
 	}
-	inner := *u
+	inner, from := *u, 0
 	for i := 1; i < len(u.Words); i++ {
+		from += len(u.Words[i-1]) + 1
 		inner.Words, inner.Kinds = u.Words[i:], nil
-		inner.Text = strings.Join(inner.Words, " ")
+		inner.Text = u.Text[from:] // the words joined by blanks
 		inner.Shape = inner.Text
 		if at := r.last(&inner, values{exact: []string{inner.Text}, wide: inner.Readings()}); at >= 0 {
 			if rule := r.rules[at]; rule.action != Allow && !rule.pattern.w.any() && !strings.HasPrefix(rule.pattern.text, "*") {

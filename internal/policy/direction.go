@@ -113,14 +113,14 @@ func programSet(words string) map[string]bool {
 }
 
 // programOf is the name by which a command's program is known here.
-func programOf(u shell.Unit) string {
+func programOf(u *shell.Unit) string {
 	name := u.Program()
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
 // wordDirections says of each word of a command which way a path in it is used.
 // What is not known goes both ways.
-func wordDirections(u shell.Unit) []direction {
+func wordDirections(u *shell.Unit) []direction {
 	out := make([]direction, len(u.Words))
 	if len(out) == 0 {
 		return out
@@ -161,7 +161,7 @@ func inPlace(w string) bool {
 }
 
 // gitReads says whether a git command only shows what is there.
-func gitReads(u shell.Unit) bool {
+func gitReads(u *shell.Unit) bool {
 	words := u.Subcommand()
 	if len(words) < 2 || slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--output") || strings.HasPrefix(w, "-O") }) {
 		return false

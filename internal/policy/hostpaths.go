@@ -9,6 +9,9 @@ import (
 // may hide a denied file behind a name that no rule speaks of. What is only
 // allowed is no news: facts of the host tighten and never loosen.
 func (e *evaluation) hostPaths() {
+	if len(e.place.resolved) == 0 {
+		return
+	}
 	for _, raw := range slices.Sorted(maps.Keys(e.place.resolved)) {
 		way := e.ways[raw]
 		if way == 0 {

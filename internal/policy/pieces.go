@@ -33,7 +33,7 @@ var network = regexp.MustCompile(`^(?i)(git\+)?(https?|ftps?|sftp|ssh|git|s3|gs|
 // "a:", and then "a://../.env" is a file: what is no known scheme, or climbs, is
 // a path too.
 func isURL(word string) bool {
-	return network.MatchString(word) && !strings.Contains(word, "/..") && !strings.Contains(word, "../")
+	return strings.Contains(word, "://") && network.MatchString(word) && !strings.Contains(word, "/..") && !strings.Contains(word, "../")
 }
 
 // pieces are the parts of a word that may be a path of their own: the value of
@@ -41,6 +41,9 @@ func isURL(word string) bool {
 func pieces(word string) []string {
 	if word == "" {
 		return nil
+	}
+	if whole(word) {
+		return []string{word}
 	}
 	if isFileURL(word) {
 		return append(fromURL(word), word)
@@ -79,6 +82,10 @@ func pieces(word string) []string {
 	}
 	return slices.Compact(out)
 }
+
+// whole says, fast, that a word is one piece: nothing in it stands between parts
+// or in front of one.
+func whole(word string) bool { return word != "" && word[0] != '-' && !strings.ContainsAny(word, "=:@") }
 
 // maxCluster bounds the letters of a cluster of short options whose last one is
 // taken to have its value glued to it.

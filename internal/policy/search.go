@@ -162,7 +162,7 @@ func searching(name string, args []string) search {
 
 // gitSearch reads a git command that shows content by path specifications.
 func gitSearch(words []string) (s search, ok bool) {
-	words = shell.Unit{Words: words}.Subcommand()
+	words = (&shell.Unit{Words: words}).Subcommand()
 	if len(words) < 2 || path.Base(words[0]) != "git" {
 		return s, false
 	}

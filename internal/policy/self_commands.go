@@ -19,8 +19,8 @@ func (t *selfText) command(i int) {
 	}
 	name, args := selfProgram(u.Words[0]), u.Words[1:]
 	switch {
-	case runsAssent(*u):
-		if !harmlessAssent(*u) {
+	case runsAssent(u):
+		if !harmlessAssent(u) {
 			t.deny(groupCommand, "assent *", i)
 		}
 	case stops(name, args) || killsFound(name, t.cmd):
@@ -29,7 +29,7 @@ func (t *selfText) command(i int) {
 		t.deny(groupStart, agentWithoutHook, i)
 	case name == "alias" && slices.ContainsFunc(args, aliasOfAssent):
 		t.deny(groupCommand, "assent *", i)
-	case carriesElsewhere(*u) && assentAmong(args):
+	case carriesElsewhere(u) && assentAmong(args):
 		t.deny(groupCommand, "assent *", i)
 	}
 	if natsClients[name] && t.namesSubjects() {
@@ -70,7 +70,7 @@ func selfProgram(word string) string {
 
 // runsAssent says whether a command runs Assent's own binary, or may: by a glob
 // or by a word that the shell computes and that speaks of it.
-func runsAssent(u shell.Unit) bool {
+func runsAssent(u *shell.Unit) bool {
 	name := selfProgram(u.Words[0])
 	switch u.Kind(0) {
 	case shell.Unknown:
@@ -112,7 +112,7 @@ func goRun(args []string) []string {
 }
 
 // harmlessAssent says whether a command of Assent's only asks or checks.
-func harmlessAssent(u shell.Unit) bool {
+func harmlessAssent(u *shell.Unit) bool {
 	args := u.Words[1:]
 	if rest := goRun(args); rest != nil && selfProgram(u.Words[0]) == "go" {
 		return harmlessWords(rest[1:])
@@ -150,7 +150,7 @@ func aliasOfAssent(word string) bool {
 
 // carriesElsewhere says whether a command carries another one to a place of
 // which nobody here reads more.
-func carriesElsewhere(u shell.Unit) bool {
+func carriesElsewhere(u *shell.Unit) bool {
 	switch selfProgram(u.Words[0]) {
 	case "docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc", "tmux", "screen", "ssh":
 		return true

@@ -80,7 +80,7 @@ func (t *selfText) paths(i int) {
 // plain says, fast, that none of a command's words can be meant by a built-in
 // rule. It is for all those commands of which that holds.
 func (t *selfText) plain(at *place, u *shell.Unit) bool {
-	name := usedName(*u)
+	name := usedName(u)
 	if u.Lost || len(t.s.self.own) > 0 || len(at.links) > 0 || len(at.resolved) > 0 || wide[name] || talking[name] ||
 		slices.ContainsFunc(at.bases, func(base string) bool { return marked(base, at.fold) }) {
 		return false
@@ -138,7 +138,7 @@ func (t *selfText) own(i int) []string {
 // words rules the words of one command.
 func (t *selfText) words(at *place, i int, words []string) {
 	u := &t.cmd.Units[i]
-	uses := usesOf(*u)
+	uses := usesOf(u)
 	if talking[uses.name] {
 		t.passed = append(t.passed, words[1:]...)
 		return
@@ -225,7 +225,7 @@ func (t *selfText) piped() {
 	}
 	for _, text := range t.passed {
 		if hasWord(text, "assent") && slices.ContainsFunc(shell.Read(text).Units, func(u shell.Unit) bool {
-			return len(u.Words) > 0 && runsAssent(u) && !harmlessAssent(u)
+			return len(u.Words) > 0 && runsAssent(&u) && !harmlessAssent(&u)
 		}) {
 			t.deny(groupCommand, "assent *", at)
 			return

@@ -28,10 +28,10 @@ func (w wordUses) of(k int) use {
 }
 
 // usedName is the name of a command's program, as the tables here have it.
-func usedName(u shell.Unit) string { return strings.TrimSuffix(strings.ToLower(programOf(u)), ".exe") }
+func usedName(u *shell.Unit) string { return strings.TrimSuffix(strings.ToLower(programOf(u)), ".exe") }
 
 // usesOf says how a command uses its words. What is not known reads and writes.
-func usesOf(u shell.Unit) wordUses {
+func usesOf(u *shell.Unit) wordUses {
 	out := wordUses{name: usedName(u), into: -1}
 	args := u.Words[1:]
 	switch name := out.name; {
@@ -93,7 +93,7 @@ func changesAll(name string, args []string) bool {
 }
 
 // git: what reads, and what also only takes a file as it is into the history.
-func (w *wordUses) git(u shell.Unit) {
+func (w *wordUses) git(u *shell.Unit) {
 	words := u.Subcommand()
 	w.rest = use{dir: both, folder: true}
 	if len(words) < 2 {

@@ -27,15 +27,26 @@ func (e *evaluation) shellCall(t shellTool) {
 		e.crossing(dir, both, 0)
 		e.place = outside.at(dir, false)
 	}
-	e.args = withoutKeys(e.args, t.workdir...)
-	delete(e.args, t.command)
-	e.args["command"] = text
+	if t.command != "command" || e.args["command"] != any(text) || holdsText(e.args, t.workdir) {
+		e.args = withoutKeys(e.args, t.workdir...)
+		delete(e.args, t.command)
+		e.args["command"] = text
+	}
 	e.bash()
 	e.ownShell(t, text)
 	if t.typed {
 		e.add(floor(e.name(), text, "typed-text", "the text goes to a program that already runs; what that makes of it is not known"))
 	}
 	e.place = outside
+}
+
+func holdsText(args map[string]any, keys []string) bool {
+	for _, k := range keys {
+		if _, text := args[k].(string); text {
+			return true
+		}
+	}
+	return false
 }
 
 func withoutKeys(args map[string]any, keys ...string) map[string]any {
@@ -133,8 +144,9 @@ func (e *evaluation) ownShell(t shellTool, text string) {
 	if e.own == "" || len(e.s.rules.of(e.own)) == 0 {
 		return
 	}
-	for i, u := range e.readText(text).Units {
-		got, found := e.s.unitRule(e.own, &e.place, u)
+	units := e.readText(text).Units
+	for i := range units {
+		got, found := e.s.unitRule(e.own, &e.place, &units[i])
 		if found == nil || got.Action == Allow || t.declared && found.origin == LayerFleet {
 			continue
 		}
@@ -144,7 +156,7 @@ func (e *evaluation) ownShell(t shellTool, text string) {
 }
 
 // unitRule is unitEntry for rules that speak of a surface by its name.
-func (s *Snapshot) unitRule(surface string, p *place, u shell.Unit) (Entry, *rule) {
+func (s *Snapshot) unitRule(surface string, p *place, u *shell.Unit) (Entry, *rule) {
 	v := values{exact: []string{u.Text}, wide: u.Readings()}
 	found := s.rules.last(surface, p.home, v)
 	if found == nil {
@@ -170,8 +182,8 @@ func (e *evaluation) maybeCommands(args map[string]any) {
 		}
 		cmd := shell.Read(text)
 		e.selfShell(cmd)
-		for _, u := range cmd.Units {
-			if got, found := e.s.unitRule(surfaceBash, &e.place, u); found != nil && got.Action == Deny && !found.pattern.w.any() {
+		for i := range cmd.Units {
+			if got, found := e.s.unitRule(surfaceBash, &e.place, &cmd.Units[i]); found != nil && got.Action == Deny && !found.pattern.w.any() {
 				e.add(got)
 			}
 		}

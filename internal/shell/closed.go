@@ -14,7 +14,7 @@ var closed = set(`
 	delta diffstat patch openssl gpg age sops vault op crontab command`)
 
 // Closed says whether the program of the unit is known not to run its words.
-func (u Unit) Closed() bool {
+func (u *Unit) Closed() bool {
 	if len(u.Words) == 0 {
 		return true
 	}
@@ -27,7 +27,7 @@ func (u Unit) Closed() bool {
 
 // HandsCode says whether words behind the program read as a command that runs
 // code which one of them holds, as in "mywrap sed '1e x' f".
-func (u Unit) HandsCode() bool {
+func (u *Unit) HandsCode() bool {
 	for i := 1; i+1 < len(u.Words); i++ {
 		why := programWhy(u.Words[i:])
 		if kind, _, _ := strings.Cut(why, ":"); kind == WhyInterpreter || kind == WhyRuns || kind == WhyOption {

@@ -124,7 +124,7 @@ type Unit struct {
 }
 
 // Program is the first word; "" if the unit has none.
-func (u Unit) Program() string {
+func (u *Unit) Program() string {
 	if len(u.Words) == 0 {
 		return ""
 	}
@@ -134,7 +134,7 @@ func (u Unit) Program() string {
 // Readings are other texts under which a rule may speak of the command: its
 // program by its base name, and git without the options in front of its
 // subcommand.
-func (u Unit) Readings() []string {
+func (u *Unit) Readings() []string {
 	if len(u.Words) == 0 {
 		return nil
 	}
@@ -156,11 +156,14 @@ func (u Unit) Readings() []string {
 
 // Subcommand is the words of the unit, for git without the options in front of
 // its subcommand.
-func (u Unit) Subcommand() []string {
+func (u *Unit) Subcommand() []string {
 	if len(u.Words) == 0 || programName(u.Words[0]) != "git" {
 		return u.Words
 	}
 	_, rest := cut(u.Words[1:], gitValued)
+	if len(rest) == len(u.Words)-1 && u.Words[0] == "git" {
+		return u.Words
+	}
 	return append([]string{"git"}, rest...)
 }
 
@@ -183,7 +186,7 @@ const (
 )
 
 // Kind of word i; Unknown where none is recorded.
-func (u Unit) Kind(i int) Kind {
+func (u *Unit) Kind(i int) Kind {
 	if i < len(u.Kinds) {
 		return u.Kinds[i]
 	}
@@ -191,7 +194,7 @@ func (u Unit) Kind(i int) Kind {
 }
 
 // IsProse says whether word i is no path.
-func (u Unit) IsProse(i int) bool {
+func (u *Unit) IsProse(i int) bool {
 	_, found := slices.BinarySearch(u.Prose, i)
 	return found
 }
