@@ -85,7 +85,9 @@ func pieces(word string) []string {
 
 // whole says, fast, that a word is one piece: nothing in it stands between parts
 // or in front of one.
-func whole(word string) bool { return word != "" && word[0] != '-' && !strings.ContainsAny(word, "=:@") }
+func whole(word string) bool {
+	return word != "" && word[0] != '-' && !strings.ContainsAny(word, "=:@")
+}
 
 // maxCluster bounds the letters of a cluster of short options whose last one is
 // taken to have its value glued to it.

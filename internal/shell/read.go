@@ -166,6 +166,9 @@ var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant
 
 // parse parses text. A parser that panicked is not put back.
 func parse(text string) (*syntax.File, error) {
+	if file := plainFile(text); file != nil {
+		return file, nil
+	}
 	p := parsers.Get().(*syntax.Parser)
 	file, err := p.Parse(strings.NewReader(text), "")
 	parsers.Put(p)
