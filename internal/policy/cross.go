@@ -118,6 +118,17 @@ func (s *Snapshot) directed(surface, home string, v values, dir direction) *rule
 	return strictest
 }
 
+// directedAt is directed for a path in one plain reading, of which nothing is
+// kept: most words of commands are no paths that any rule speaks of.
+func (s *Snapshot) directedAt(p *place, r *pathReading, typed string, dir direction) *rule {
+	exact, wide := [2]string{r.abs, r.rel}, [1]string{typed}
+	v := values{exact: exact[:], wide: wide[:], fold: r.fold}
+	if r.rel == "" {
+		v.exact = exact[:1]
+	}
+	return s.directed(surfacePath, p.home, v, dir)
+}
+
 // ruleStrictness orders rules: smaller is stricter, and an ask that only a
 // person answers is stricter than one that anybody may. A missing rule counts
 // as what its surface falls back to: for path nothing, so an allow.

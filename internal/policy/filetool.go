@@ -207,16 +207,29 @@ func (e *evaluation) bare(p *place, word string, dir direction, unit int) {
 	if stream(word) {
 		return
 	}
-	for _, r := range p.readings(word) {
-		v := r.values(word)
-		found := e.s.directed(surfacePath, p.home, v, dir)
-		if found == nil || found.action == Allow || found.pattern.w.any() {
-			continue
+	if r, ok := p.single(word); ok {
+		if found := e.s.directedAt(p, &r, word, dir); speaksOf(found) {
+			e.bareRule(p, found, r, word, unit)
 		}
-		entry := e.s.decided(found, surfacePath, word, p.home, v)
-		entry.Unit = unit
-		e.add(entry)
+		return
 	}
+	for _, r := range p.readings(word) {
+		if found := e.s.directed(surfacePath, p.home, r.values(word), dir); speaksOf(found) {
+			e.bareRule(p, found, r, word, unit)
+		}
+	}
+}
+
+// speaksOf says whether a rule denies or asks about something more than
+// everything.
+func speaksOf(found *rule) bool {
+	return found != nil && found.action != Allow && !found.pattern.w.any()
+}
+
+func (e *evaluation) bareRule(p *place, found *rule, r pathReading, word string, unit int) {
+	entry := e.s.decided(found, surfacePath, word, p.home, r.values(word))
+	entry.Unit = unit
+	e.add(entry)
 }
 
 // others adds the crosscutting entries of a tool that the table does not know:

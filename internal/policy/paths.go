@@ -190,6 +190,20 @@ func (p *place) readings(typed string) []pathReading {
 	return out
 }
 
+// single is the one reading of a plain name or relative path where there is
+// only one, without what looking for others costs; ok is false where there may
+// be more. It is readings for those: a property test holds the two together.
+func (p *place) single(typed string) (r pathReading, ok bool) {
+	if p.windows || p.fold || len(p.bases) != 1 || len(p.links) > 0 || len(p.resolved) > 0 || typed == "" ||
+		strings.HasPrefix(p.bases[0], "/proc") {
+		return r, false
+	}
+	if strings.IndexByte("/~$@ \t\n\"'", typed[0]) >= 0 || strings.IndexByte(" \t\n\"'", typed[len(typed)-1]) >= 0 || strings.Contains(typed, "proc/") {
+		return r, false
+	}
+	return p.reading(below(p.bases[0], typed), ""), true
+}
+
 // join makes a typed path absolute and clean, from each of the bases; a reading
 // without a place where that is not possible.
 func (p *place) join(typed string) []pathReading {

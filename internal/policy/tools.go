@@ -37,6 +37,9 @@ func arguments(input jsontext.Value) (args map[string]any, ok bool) {
 	case "", "null", "{}", "[]":
 		return nil, true
 	}
+	if args, ok := plainArguments(input); ok {
+		return args, true
+	}
 	if tooNestedInput(input) {
 		return nil, false
 	}
