@@ -10,12 +10,16 @@ import (
 // shellPaths adds the crosscutting entries of everything in a command that may
 // be a path.
 func (e *evaluation) shellPaths(cmd shell.Command) {
-	seen := map[seenWord]bool{}
+	seen, redirects := map[seenWord]bool{}, map[seenRedirect]bool{}
 	for i := range cmd.Units {
 		u := &cmd.Units[i]
 		at := e.place.of(u)
 		for _, r := range u.Redirects {
-			e.redirect(&at, r, i, u.Why == "")
+			key := seenRedirect{r, u.Dir, u.Lost, u.Why == ""}
+			if len(u.Elsewhere) > 0 || !redirects[key] {
+				redirects[key] = true
+				e.redirect(&at, r, i, u.Why == "")
+			}
 		}
 		e.unitPaths(&at, u, i, seen)
 		for _, a := range u.Assigns {
@@ -42,6 +46,13 @@ type seenWord struct {
 	word, dir string
 	lost      bool
 	way       direction
+}
+
+// seenRedirect does the same for redirections.
+type seenRedirect struct {
+	shell.Redirect
+	dir          string
+	lost, proven bool
 }
 
 // unitPaths rules the words of one command.

@@ -10,6 +10,10 @@ import (
 // another one.
 const maxSuffixes = 256
 
+// maxSuffixText bounds their words times the length of the command, in bytes:
+// each of them is compared with every rule.
+const maxSuffixText = 256 << 10
+
 // couldBe says whether a command with words that the shell computes could turn
 // out to be one that a later rule than the one at at denies or asks about.
 func (r *shellRuling) couldBe(u *shell.Unit, at int) bool {
@@ -74,7 +78,7 @@ func (r *shellRuling) passesOn(u *shell.Unit) bool {
 	if len(u.Words) < 2 || u.Closed() || !r.strictNamed() {
 		return false
 	}
-	if len(u.Words) > maxSuffixes || u.HandsCode() {
+	if len(u.Words) > maxSuffixes || len(u.Words)*len(u.Text) > maxSuffixText || u.HandsCode() {
 		return true
 	}
 	inner, from := *u, 0

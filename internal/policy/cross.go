@@ -125,6 +125,8 @@ func (s *Snapshot) directedAt(p *place, r *pathReading, typed string, dir direct
 	v := values{exact: exact[:], wide: wide[:], fold: r.fold}
 	if r.rel == "" {
 		v.exact = exact[:1]
+	} else if r.rel == typed {
+		v.wide = nil // said already
 	}
 	return s.directed(surfacePath, p.home, v, dir)
 }

@@ -11,6 +11,8 @@ var affixes = [...]int{16, 8, 4, 2, 1}
 // command does. It is exact in one way only: what it leaves out cannot match.
 type index struct {
 	rules []*rule
+	// needs are the characters that each needs.
+	needs []charset
 	// always are the positions of rules that have neither front nor end, or
 	// match in more ways than by their text.
 	always []int32
@@ -31,7 +33,10 @@ const fewRules = 8
 
 // newIndex indexes the rules of a surface.
 func newIndex(rules []*rule) *index {
-	x := &index{rules: rules}
+	x := &index{rules: rules, needs: make([]charset, len(rules))}
+	for i, r := range rules {
+		x.needs[i] = r.needed()
+	}
 	if len(rules) <= fewRules {
 		for i := range rules {
 			x.always = append(x.always, int32(i))
@@ -81,50 +86,114 @@ func (t *affixTable) put(pattern string, at int32) bool {
 // last is the position of the last rule that matches, -1 if none does. also is
 // one more way to match, tried on the same rules; nil for none.
 func (x *index) last(v values, home string, also func(*rule) bool) int {
-	best := x.among(x.always, -1, v, home, also)
+	l := lookup{index: x, v: v, home: home, also: also}
+	best := l.among(x.always, -1)
 	if len(x.always) == len(x.rules) {
 		return best
 	}
 	for _, s := range v.exact {
-		best = x.look(&x.plain, s, best, v, home, also)
+		best = l.look(&x.plain, s, best)
 	}
 	for _, s := range v.wide {
-		best = x.look(&x.plain, s, best, v, home, also)
+		best = l.look(&x.plain, s, best)
 	}
 	if !v.fold || x.folded.fronts|x.folded.ends == 0 {
 		return best
 	}
 	for _, s := range v.exact {
-		best = x.look(&x.folded, foldText(s), best, v, home, also)
+		best = l.look(&x.folded, foldText(s), best)
 	}
 	for _, s := range v.wide {
-		best = x.look(&x.folded, foldText(s), best, v, home, also)
+		best = l.look(&x.folded, foldText(s), best)
 	}
 	return best
 }
 
+// lookup is one search in an index.
+type lookup struct {
+	*index
+	v    values
+	home string
+	also func(*rule) bool
+	// have are the characters of the values; known says that they were counted.
+	have  charset
+	known bool
+}
+
 // look tries the rules whose front or end is that of a value.
-func (x *index) look(t *affixTable, s string, best int, v values, home string, also func(*rule) bool) int {
+func (l *lookup) look(t *affixTable, s string, best int) int {
 	for bit, n := range affixes {
 		if len(s) < n {
 			continue
 		}
 		if t.fronts&(1<<bit) != 0 {
-			best = x.among(t.front[s[:n]], best, v, home, also)
+			best = l.among(t.front[s[:n]], best)
 		}
 		if t.ends&(1<<bit) != 0 {
-			best = x.among(t.end[s[len(s)-n:]], best, v, home, also)
+			best = l.among(t.end[s[len(s)-n:]], best)
 		}
 	}
 	return best
 }
 
-// among tries rules from the last on, down to the best that is known.
-func (x *index) among(list []int32, best int, v values, home string, also func(*rule) bool) int {
+// among tries rules from the last on, down to the best that is known. Of many,
+// it first tells by their characters which cannot match: an agent that writes
+// long texts of many words must not have every rule compared with every word.
+func (l *lookup) among(list []int32, best int) int {
+	if len(list) > fewRules && !l.known {
+		l.have, l.known = charsOf(l.v), true
+	}
 	for i := len(list) - 1; i >= 0 && int(list[i]) > best; i-- {
-		if r := x.rules[list[i]]; r.matches(v, home) || also != nil && also(r) {
-			return int(list[i])
+		at := list[i]
+		if l.known && !l.needs[at].within(l.have) {
+			continue
+		}
+		if r := l.rules[at]; r.matches(l.v, l.home) || l.also != nil && l.also(r) {
+			return int(at)
 		}
 	}
 	return best
+}
+
+// charset is a set of the characters of ASCII.
+type charset [2]uint64
+
+var everyChar = charset{^uint64(0), ^uint64(0)}
+
+func (l *charset) add(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < 128 {
+			l[c>>6] |= 1 << (c & 63)
+		}
+	}
+}
+
+func (l charset) within(other charset) bool { return l[0]&^other[0] == 0 && l[1]&^other[1] == 0 }
+
+// charsOf are the characters that stand in any spelling of a value.
+func charsOf(v values) (out charset) {
+	if v.fold || len(v.joined) > 0 {
+		return everyChar // matched in other forms too
+	}
+	for _, s := range v.exact {
+		out.add(s)
+	}
+	for _, s := range v.wide {
+		out.add(s)
+	}
+	return out
+}
+
+// needed are characters without which a value does not match a rule.
+func (r *rule) needed() (out charset) {
+	if r.pattern.home != nil || r.anyOrder || r.joined {
+		return out
+	}
+	out.add(strings.Map(func(c rune) rune {
+		if c == '*' || c == '?' {
+			return -1
+		}
+		return c
+	}, strings.TrimSuffix(r.pattern.w.text, " *")))
+	return out
 }

@@ -69,6 +69,9 @@ func matchParts(parts []part, value string) bool {
 	}
 	value = value[n:]
 	last := parts[len(parts)-1]
+	if !last.suffix(value) {
+		return false // sooner told than what stands in between
+	}
 	for _, p := range parts[1 : len(parts)-1] {
 		// The earliest end is always the best choice: what follows can only
 		// gain from more text.
@@ -87,14 +90,23 @@ type part struct {
 	// chars is the number of characters; masks is set where the part holds
 	// '?': bit i of masks[r] says that r may stand at i.
 	chars int
+	// run is the longest text in it without '?'.
+	run   string
 	wild  []uint64
 	masks map[rune][]uint64
+	// ascii is masks for the characters of ASCII, where one word holds them.
+	ascii *[utf8.RuneSelf]uint64
 }
 
 func compilePart(text string) part {
 	p := part{text: text}
 	if !strings.Contains(text, "?") {
 		return p
+	}
+	for run := range strings.SplitSeq(text, "?") {
+		if len(run) > len(p.run) {
+			p.run = run
+		}
 	}
 	p.chars = utf8.RuneCountInString(text)
 	words := (p.chars + 63) / 64
@@ -114,6 +126,14 @@ func compilePart(text string) part {
 	for _, m := range p.masks {
 		for i := range m {
 			m[i] |= p.wild[i]
+		}
+	}
+	if words == 1 {
+		p.ascii = new([utf8.RuneSelf]uint64)
+		for c := range p.ascii {
+			if p.ascii[c] = p.wild[0]; p.masks[rune(c)] != nil {
+				p.ascii[c] = p.masks[rune(c)][0]
+			}
 		}
 	}
 	return p
@@ -165,12 +185,18 @@ func (p part) find(value string) int {
 		}
 		return i + len(p.text)
 	}
+	if !strings.Contains(value, p.run) {
+		return -1 // the scan takes a hundred times as long
+	}
 	return p.scan(value)
 }
 
 // scan is the bit-parallel search: bit i of state says that the last i+1
 // characters read match the first i+1 of the part.
 func (p part) scan(value string) int {
+	if p.ascii != nil {
+		return p.scanShort(value)
+	}
 	state := make([]uint64, len(p.wild))
 	top, bit := (p.chars-1)/64, uint64(1)<<((p.chars-1)%64)
 	for i := 0; i < len(value); {
@@ -187,6 +213,28 @@ func (p part) scan(value string) int {
 			carry = out
 		}
 		if state[top]&bit != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// scanShort is scan for a part of at most 64 characters.
+func (p part) scanShort(value string) int {
+	state, bit := uint64(0), uint64(1)<<(p.chars-1)
+	for i := 0; i < len(value); {
+		mask := p.wild[0]
+		if c := value[i]; c < utf8.RuneSelf {
+			mask = p.ascii[c]
+			i++
+		} else {
+			r, size := utf8.DecodeRuneInString(value[i:])
+			if m := p.masks[r]; m != nil {
+				mask = m[0]
+			}
+			i += size
+		}
+		if state = (state<<1 | 1) & mask; state&bit != 0 {
 			return i
 		}
 	}
