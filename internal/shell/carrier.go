@@ -95,7 +95,7 @@ var carriers = map[string]carrier{
 var reached = map[string][]string{
 	"docker": {"run", "exec"}, "podman": {"run", "exec"}, "nerdctl": {"run", "exec"}, "docker-compose": {"run", "exec"},
 	"kubectl": {"exec", "run", "debug"}, "oc": {"exec", "run", "debug", "rsh"},
-	"npm": {"exec", "x", "explore"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx"}, "bun": {"x"},
+	"npm": {"exec", "x", "explore"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx", "node"}, "bun": {"x"},
 	"uv": {"run", "tool"}, "poetry": {"run"}, "pipenv": {"run", "shell"}, "pdm": {"run"}, "hatch": {"run"}, "rye": {"run"}, "bundle": {"exec"},
 	"nix": {"develop", "shell", "run"}, "guix": {"shell", "environment", "time-machine"}, "direnv": {"exec"}, "mise": {"exec", "x"}, "asdf": {"exec"},
 	"conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"}, "rbenv": {"exec"}, "pyenv": {"exec"}, "nodenv": {"exec"}, "rustup": {"run"},

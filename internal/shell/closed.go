@@ -11,7 +11,7 @@ var closed = set(`
 	zip curl wget ssh-keygen rsync scp sftp printf test [ read set shopt export unset less more bat batcat nano make cmake ninja gcc cc g++ clang
 	psql mysql sqlite3 redis-cli mongo pytest jest vitest mocha eslint prettier tsc tslint black ruff mypy flake8 isort pylint golangci-lint gofmt
 	goimports gopls staticcheck rustfmt swift swiftc javac java dotnet jupyter mkdocs hugo jekyll next vite webpack rollup esbuild playwright cypress
-	delta diffstat patch openssl gpg age sops vault op crontab command`)
+	yq delta diffstat patch openssl gpg age sops vault op crontab command`)
 
 // Closed says whether the program of the unit is known not to run its words.
 func (u *Unit) Closed() bool {

@@ -110,20 +110,20 @@ var doors = map[string]doorway{
 	"wget": {short: "e", valued: "aoitTQwOPAUDRXIlBn", long: []string{"use-askpass", "execute", "config"}},
 	"tcpdump": {short: "z", valued: "BcCEFGijmMQrsTVwWyZ",
 		long: []string{"postrotate-command"}},
-	"nmap":  {long: []string{"script"}},
-	"fzf":   {long: []string{"preview", "bind"}},
-	"cargo": {long: []string{"config"}, texts: []string{"linker="}},
-	"rustc": {texts: []string{"linker="}},
-	"gcc": {long: []string{"prefix"}, words: []string{"-wrapper", "-fplugin", "-B", "-specs", "--specs", "@", "-fpass-plugin", "-load", "-fuse-ld=/",
-		"-fuse-ld=.", "--ld-path", "-ccc-", "-iplugindir", "-Wl,-plugin", "-Wl,--plugin"}},
+	"nmap":    {long: []string{"script"}},
+	"fzf":     {long: []string{"preview", "bind"}},
+	"cargo":   {long: []string{"config"}, texts: []string{"linker=", "link-arg", "dlltool=", "codegen-backend"}},
+	"rustc":   {words: []string{"@"}, texts: []string{"linker=", "link-arg", "dlltool=", "codegen-backend"}},
 	"apt-get": {short: "oc", valued: "t", long: []string{"option", "config-file"}},
 	"dpkg":    {long: []string{"pre-invoke", "post-invoke"}},
-	"npm":     {long: []string{"script-shell", "node-options", "shell", "editor", "viewer", "browser", "git"}},
+	"npm":     {long: []string{"script-shell", "node-options", "shell", "editor", "viewer", "browser", "git", "init-module", "use-yarnrc"}},
 	"psql":    {short: "oL", valued: "cdfhpFPRTUv", long: []string{"output", "log-file"}, texts: []string{`\`, "program"}},
 	"mysql":   {long: []string{"pager", "tee", "init-command"}, texts: []string{`\`, "system", "source", "pager", "tee", "outfile", "dumpfile"}},
 	"java":    {words: []string{"-XX:OnError", "-XX:OnOutOfMemoryError", "-XX:Flags", "-XX:VMOptionsFile", "-agent", "-javaagent", "@"}},
 	"pylint":  {long: []string{"init-hook", "load-plugins"}},
 	"cmake":   {words: []string{"-E"}},
+	"yq":      {short: "s", valued: "Iopf", long: []string{"split-exp", "split-exp-file"}, texts: []string{"load"}},
+	"jq":      {texts: []string{`import "`, `import"`, `include "`, `include"`}},
 	"jobs":    {short: "x"},
 	"sdiff":   {long: []string{"diff-program"}},
 	"diff3":   {long: []string{"diff-program"}},
@@ -135,18 +135,35 @@ var doors = map[string]doorway{
 func init() {
 	for name, same := range map[string]string{
 		"fdfind": "fd", "bsdtar": "tar", "gmake": "make", "more": "less", "mariadb": "mysql", "apt": "apt-get", "pnpm": "npm", "yarn": "npm",
-		"cc": "gcc", "g++": "gcc", "c++": "gcc", "clang": "gcc", "clang++": "gcc", "batcat": "bat",
+		"batcat": "bat",
 	} {
 		doors[name] = doors[same]
 	}
+	for name, d := range buildDoors() {
+		doors[name] = d
+	}
+}
+
+// doorsOf is what is known of a program: also with its version behind its name,
+// as gcc-13, and with the system in front for which it builds, as
+// x86_64-linux-gnu-gcc.
+func doorsOf(name string) doorway {
+	if d, known := doors[name]; known {
+		return d
+	}
+	name = strings.TrimRight(name, "0123456789.-")
+	if d, known := doors[name]; known {
+		return d
+	}
+	if at := strings.LastIndexByte(name, '-'); at > 0 && crossed[name[at+1:]] {
+		return doors[name[at+1:]]
+	}
+	return doorway{}
 }
 
 // doorOf is the option that keeps a command from being simple, "" if none does.
 func doorOf(name string, args []string) string {
-	d, known := doors[name]
-	if !known {
-		d = doors[strings.TrimRight(name, "0123456789.-")] // gcc-13
-	}
+	d := doorsOf(name)
 	switch name {
 	case "tar", "bsdtar":
 		if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -169,6 +186,9 @@ func doorOf(name string, args []string) string {
 		if len(args) > 1 && args[0] == "env" && slices.ContainsFunc(args[1:], func(a string) bool { return a == "-w" || a == "--w" }) {
 			return "env -w" // sets the programs that later calls run
 		}
+	}
+	if door := buildDoor(name, args); door != "" {
+		return door
 	}
 	if door := settingDoor(name, args); door != "" {
 		return door

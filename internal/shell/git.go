@@ -10,11 +10,11 @@ const gitValued = " -C --git-dir --work-tree --namespace -c --config-env --super
 
 // gitGlobal are the doors in front of the subcommand. Another repository has
 // settings of its own, which may name programs.
-var gitGlobal = doorway{short: "c", valued: "C", long: []string{"config-env", "exec-path", "git-dir"}}
+var gitGlobal = doorway{short: "c", valued: "C", long: []string{"config-env", "exec-path", "git-dir", "work-tree"}}
 
 // gitCommon are the doors behind every subcommand: options that mean the same
 // wherever git takes them.
-var gitCommon = doorway{long: []string{"ext-diff", "upload-pack", "receive-pack", "exec", "open-files-in-pager", "extcmd", "output"}}
+var gitCommon = doorway{words: []string{"ext::"}, long: []string{"ext-diff", "upload-pack", "receive-pack", "exec", "open-files-in-pager", "extcmd", "output"}}
 
 // gitDoors are more of them, by subcommand.
 var gitDoors = map[string]doorway{
@@ -43,6 +43,9 @@ func gitWhy(args []string) string {
 		return ""
 	}
 	sub, rest := rest[0], rest[1:]
+	if strings.ContainsAny(sub, "/.") {
+		return WhyOption + ":git " + sub // "git x/y" runs ./git-x/y
+	}
 	if mark, ok := gitRunners[sub]; ok && (mark == "" || slices.Contains(rest, mark)) {
 		return WhyOption + ":git " + strings.TrimSpace(sub+" "+mark)
 	}

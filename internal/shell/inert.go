@@ -11,7 +11,7 @@ var inert = set(`
 	: true false echo ls cat wc du head tail nl tac rev cut paste join comm fold fmt expand unexpand tr seq yes basename dirname realpath readlink
 	cd pwd pushd popd dirs mkdir rmdir rm cp mv ln touch chmod chown chgrp stat file df sleep cmp diff   md5sum sha1sum sha224sum sha256sum
 	sha384sum sha512sum shasum b2sum cksum sum base32 base64 od xxd hexdump strings which type uname id whoami groups logname tty nproc arch
-	printenv ps pgrep kill pkill killall lsof free uptime w who last jq yq grep egrep fgrep zgrep tee expr mktemp truncate sync exit return break continue
+	printenv ps pgrep kill pkill killall lsof free uptime w who last jq grep egrep fgrep zgrep tee expr mktemp truncate sync exit return break continue
 	shift  umask getconf locale numfmt tsort factor ping dig host nslookup column clear tput date cal gzip gunzip zcat bzip2 bunzip2
 	xz unxz zstd unzip zipinfo tree  tokei    times pidof   lsblk`)
 
@@ -29,7 +29,7 @@ var inertGH = set(`pr issue repo run release api search label workflow gist stat
 var scripted = set(`
 	sed awk gawk mawk nawk sqlite3 psql mysql mariadb make gmake tar bsdtar uniq vim vi nvim emacs unset export declare typeset
 	local readonly let getopts mapfile readarray compgen complete bind alias set shopt printf test [ read trap sort shuf split rsync gcc cc
-	g++ c++ clang clang++ less more man`)
+	g++ c++ clang clang++ less more man yq`)
 
 // options are those of a program that are known: which take the next word as
 // their value, where a word can be no option and means no program, and which do

@@ -5,14 +5,20 @@ import "slices"
 // settings are the words by which a program sets what it, or its next call,
 // runs: script-shell, an alias, an editor, a credential process.
 var settings = map[string][][]string{
-	"npm":     {{"set"}, {"config", "edit"}, {"c", "edit"}},
-	"pnpm":    {{"set"}, {"config", "edit"}, {"c", "edit"}},
-	"yarn":    {{"set"}, {"config", "edit"}},
-	"gh":      {{"alias", "set"}, {"alias", "import"}, {"config", "set"}},
+	"npm":  {{"set"}, {"config", "edit"}, {"c", "edit"}},
+	"pnpm": {{"set"}, {"config", "edit"}, {"c", "edit"}},
+	"yarn": {{"set"}, {"config", "edit"}},
+	"gh": {{"alias", "set"}, {"alias", "import"}, {"config", "set"}, {"extension", "exec"}, {"extension", "install"},
+		{"extensions", "exec"}, {"extensions", "install"}, {"ext", "exec"}, {"ext", "install"}, {"codespace", "ssh"}, {"cs", "ssh"}, {"codespace", "cp"}, {"cs", "cp"}},
 	"aws":     {{"configure", "set"}, {"configure", "import"}},
 	"kubectl": {{"config", "set"}, {"config", "set-credentials"}},
 	"pip":     {{"config", "set"}, {"config", "edit"}}, "pip3": {{"config", "set"}, {"config", "edit"}},
 	"bundle": {{"config", "set"}},
+	"helm":   {{"plugin", "install"}, {"plugin", "update"}},
+	"rustup": {{"toolchain", "link"}}, "gem": {{"exec"}},
+	"composer": {{"config"}, {"exec"}, {"global"}},
+	"gcloud":   {{"compute", "ssh"}, {"compute", "scp"}}, "az": {{"ssh"}, {"extension", "add"}},
+	"fly": {{"ssh"}}, "heroku": {{"plugins:install"}, {"run"}},
 }
 
 // settingDoor is the last of the words that set one, "" if there is none. They
