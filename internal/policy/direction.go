@@ -35,7 +35,7 @@ var writingOptions = map[string]struct {
 // onlyReads says whether a reader's words are proven to hold no option by which
 // it writes. What a glob or the shell puts in their place could be one: of a
 // file by the name -oout, sort makes an option.
-func onlyReads(name string, u shell.Unit) bool {
+func onlyReads(name string, u *shell.Unit) bool {
 	o, ok := writingOptions[name]
 	if !ok {
 		return true
@@ -47,9 +47,9 @@ func onlyReads(name string, u shell.Unit) bool {
 }
 
 // unknownOption says whether a word may turn out to be an option.
-func unknownOption(u shell.Unit) bool {
+func unknownOption(u *shell.Unit) bool {
 	for i, w := range u.Words {
-		if i > 0 && w != "" && strings.ContainsAny(w[:1], "*?[{$`") && wordKind(&u, i) != shell.Fixed {
+		if i > 0 && w != "" && strings.ContainsAny(w[:1], "*?[{$`") && wordKind(u, i) != shell.Fixed {
 			return true
 		}
 	}
@@ -62,7 +62,7 @@ var inputNumbers = map[string]string{"uniq": "f s w", "xxd": "l s c g o"}
 
 // oneInput says whether such a program has one operand, which it reads; what a
 // second one names is written.
-func oneInput(name string, u shell.Unit) bool {
+func oneInput(name string, u *shell.Unit) bool {
 	numbers, ok := inputNumbers[name]
 	if !ok {
 		return false
@@ -71,7 +71,7 @@ func oneInput(name string, u shell.Unit) bool {
 	for i := 1; i < len(u.Words); i++ {
 		w := u.Words[i]
 		switch {
-		case w == "--" || wordKind(&u, i) != shell.Fixed:
+		case w == "--" || wordKind(u, i) != shell.Fixed:
 			return false // any number of operands
 		case len(w) == 2 && w[0] == '-' && strings.Contains(numbers, w[1:]):
 			i++
@@ -83,7 +83,7 @@ func oneInput(name string, u shell.Unit) bool {
 }
 
 // findReads says whether find only names what it finds.
-func findReads(u shell.Unit) bool {
+func findReads(u *shell.Unit) bool {
 	return !unknownOption(u) && !slices.ContainsFunc(u.Words[1:], func(w string) bool {
 		return slices.ContainsFunc([]string{"-delete", "-fprint", "-fls", "-exec", "-ok"}, func(deed string) bool { return strings.HasPrefix(w, deed) })
 	})
