@@ -221,6 +221,8 @@ var errNotOpen = errors.New("ask cannot be withdrawn any more")
 // withdraw says whether the ask is withdrawn. Another agent's ask looks like
 // one that does not exist.
 func (g *Gate) withdraw(ctx context.Context, agent string, c protocol.Cancel) (bool, error) {
+	settled, leave := g.waiters.await(c.Ask)
+	defer leave()
 	_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
 		if p.Ask.Agent != agent || p.Verdict != nil {
 			return errNotOpen
@@ -236,7 +238,29 @@ func (g *Gate) withdraw(ctx context.Context, agent string, c protocol.Cancel) (b
 	case err != nil:
 		return false, fmt.Errorf("withdrawing ask: %w", err)
 	}
-	return true, nil
+	return g.withdrawn(ctx, c.Ask, settled), nil
+}
+
+// withdrawn says whether an ask whose entry is marked ends as withdrawn. A
+// decision may have been on its way into the record when the mark was set: the
+// agent must not hear that it withdrew what was denied, or allowed.
+func (g *Gate) withdrawn(ctx context.Context, id string, settled <-chan protocol.Decision) bool {
+	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
+	defer cancel()
+	for {
+		if d, decided, err := g.recorder.Find(ctx, id); err == nil && decided {
+			return d.Outcome == protocol.Cancelled
+		}
+		select {
+		case d := <-settled:
+			return d.Outcome == protocol.Cancelled
+		case <-time.After(lag):
+		case <-g.stopping:
+			return true // the mark is stored: whoever settles the ask finds it
+		case <-ctx.Done():
+			return true
+		}
+	}
 }
 
 // serveQuery answers a judge's query within its capability.

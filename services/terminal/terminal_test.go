@@ -129,7 +129,7 @@ func TestAGrantStandsOrFallsWithItsAnswer(t *testing.T) {
 		"for the session":                        {session, bash(protocol.ScopeSession, "make *"), "", ""},
 		"for the agent":                          {session, bash(protocol.ScopeAgent, "make"), "", ""},
 		"with an end and uses":                   {session, lasting, "", ""},
-		"with a pattern of one's own":            {session, bash(protocol.ScopeAgent, "m*"), "", ""},
+		"with a pattern of one's own":            {session, bash(protocol.ScopeAgent, "make *"), "", ""},
 		"for a project of which nothing is said": {session, bash(protocol.ScopeProject, "make *"), "", "names no project"},
 		"wider than the call":                    {session, bash(protocol.ScopeAgent, "make *", "rm *"), "", "would not cover the call that you answer"},
 		"for every command":                      {session, bash(protocol.ScopeAgent, "*"), "", "every command"},
