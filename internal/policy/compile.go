@@ -30,6 +30,20 @@ func (d *Document) Layer() Layer { return d.layer }
 // blanks, trailing commas and "$schema".
 func (d *Document) Digest() string { return d.digest }
 
+// Size is how many rules and secret paths the document holds: what it costs to
+// keep, whoever wrote it.
+func (d *Document) Size() int {
+	n := len(d.settings.secrets)
+	for _, s := range d.surfaces {
+		n += len(s.rules)
+	}
+	return n
+}
+
+// MaxProjectSize bounds the rules and secret paths of a project's layer. Its file
+// is the agent's to write, and every call under it is held against each of them.
+const MaxProjectSize = 1000
+
 // Read reads one layer's document. file stands for the document in errors and
 // positions. A document with anything wrong in it is refused whole, with Errors.
 func Read(layer Layer, file string, doc []byte) (*Document, error) {
@@ -48,9 +62,13 @@ func Read(layer Layer, file string, doc []byte) (*Document, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
+	out.surfaces = d.surfaces
+	if n := out.Size(); layer.kind == kindProject && n > MaxProjectSize {
+		p.addf(0, "%d rules and secret paths; a project's layer holds at most %d", n, MaxProjectSize)
+		return nil, p.err()
+	}
 	sum := sha256.Sum256(canonical(nil, withoutSchema(tree)))
 	out.digest = "sha256:" + hex.EncodeToString(sum[:])
-	out.surfaces = d.surfaces
 	return out, nil
 }
 

@@ -49,13 +49,19 @@ func merge(under []surfaceRules, over surfaceRules) []surfaceRules {
 		have.whole, have.rules = over.whole, slices.Clone(over.rules)
 		return under
 	}
+	// Looked up and not searched for: an agent's host chooses which layers are put
+	// together, and so how often.
+	at := make(map[string]int, len(have.rules)+len(over.rules))
+	for i, r := range have.rules {
+		at[r.pattern.text] = i
+	}
 	for _, r := range over.rules {
-		at := slices.IndexFunc(have.rules, func(h rule) bool { return h.pattern.text == r.pattern.text })
-		if at < 0 {
-			have.rules = append(have.rules, r)
+		if i, stood := at[r.pattern.text]; stood {
+			have.rules[i] = r
 			continue
 		}
-		have.rules[at] = r
+		at[r.pattern.text] = len(have.rules)
+		have.rules = append(have.rules, r)
 	}
 	return under
 }

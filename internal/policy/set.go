@@ -8,9 +8,12 @@ import (
 	"sync"
 )
 
-// maxComposed bounds the policies that a set keeps composed: what agents say
-// of themselves chooses them.
-const maxComposed = 256
+// Bounds of what a set keeps composed, in policies and in rules of them all (about
+// 1 KiB each): what agents say of themselves chooses them.
+const (
+	maxComposed      = 256
+	maxComposedRules = 100_000
+)
 
 // Set is all layers of a node at one revision. Immutable, and safe for
 // concurrent use.
@@ -24,6 +27,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	composed map[selection]*Snapshot
+	rules    int // of all that are composed
 }
 
 // NewSet puts the layers of a node together. Without a fleet layer everything
@@ -110,19 +114,38 @@ func (s *Set) For(who Who) *Snapshot {
 	}
 	sel.trustsProject, sel.trustsName = s.fleet.settings.trustsProject(who), s.fleet.settings.trustsName(who)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if have, ok := s.composed[sel]; ok {
+	have, ok := s.composed[sel]
+	s.mu.Unlock()
+	if ok {
 		return have
 	}
-	if len(s.composed) >= maxComposed {
-		clear(s.composed)
-	}
+	// Outside the lock: whoever brings a large policy waits for it alone.
 	out := s.stamp(composeFor(s.fleet, sel))
 	if sel.broken != "" {
 		out = out.Clamp("The project's own policy does not read: " + sel.broken)
 	}
-	s.composed[sel] = out
-	return out
+	return s.keep(sel, out)
+}
+
+// keep keeps what was composed, in place of everything that was where there is
+// no more room.
+func (s *Set) keep(sel selection, p *Snapshot) *Snapshot {
+	n := len(p.rules.rules)
+	for _, t := range p.tighter {
+		n += len(t.rules.rules)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.composed[sel]; ok {
+		return have // another call was faster
+	}
+	if len(s.composed) >= maxComposed || s.rules+n > maxComposedRules {
+		clear(s.composed)
+		s.rules = 0
+	}
+	s.composed[sel] = p
+	s.rules += n
+	return p
 }
 
 // composeFor puts a selection of layers together.

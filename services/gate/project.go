@@ -18,8 +18,10 @@ import (
 const (
 	// uploadsPerSecond is how fast one agent may upload at one gate.
 	uploadsPerSecond = 4
-	// maxFiles bounds the projects' policies that a gate keeps read.
-	maxFiles = 512
+	// Bounds of the projects' policies that a gate keeps read, in files and in
+	// rules of them all (about 1 KiB each).
+	maxFiles     = 512
+	maxFileRules = 50_000
 	// brokenText bounds what is said of one that does not read, in bytes.
 	brokenText = 600
 )
@@ -45,8 +47,9 @@ type files struct {
 	store *projects.Store
 	now   func() time.Time
 
-	mu   sync.Mutex
-	read map[fileKey]projectFile
+	mu    sync.Mutex
+	read  map[fileKey]projectFile
+	rules int // of all that are read
 }
 
 func newFiles(store *projects.Store) *files {
@@ -81,13 +84,32 @@ func (f *files) of(ctx context.Context, ask protocol.Ask) (projectFile, error) {
 		have = readProject(ask.Project.ID, stored.Text)
 	}
 	have.renewed = stored.At
+	f.keep(key, have)
+	return have, nil
+}
+
+// keep keeps what was read, in place of everything that was where there is no
+// more room.
+func (f *files) keep(key fileKey, file projectFile) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.read) >= maxFiles {
-		clear(f.read)
+	n := file.size()
+	if old, known := f.read[key]; known {
+		n -= old.size()
 	}
-	f.read[key] = have
-	return have, nil
+	if len(f.read) >= maxFiles || f.rules+n > maxFileRules {
+		clear(f.read)
+		f.rules, n = 0, file.size()
+	}
+	f.read[key] = file
+	f.rules += n
+}
+
+func (f projectFile) size() int {
+	if f.document == nil {
+		return 0
+	}
+	return f.document.Size()
 }
 
 // projectFileName is what a project's own policy is called in messages.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -313,5 +314,39 @@ func TestTheRecordBoundsWhatItRepeats(t *testing.T) {
 	}
 	if len(asks[0].Value) != 10<<10 {
 		t.Error("the ask's own entries were cut")
+	}
+}
+
+// TestProjectFilesThatAreKeptAreBounded: an agent may name one file under any
+// number of projects.
+func TestProjectFilesThatAreKeptAreBounded(t *testing.T) {
+	t.Parallel()
+	var rules []string
+	for i := range policy.MaxProjectSize {
+		rules = append(rules, fmt.Sprintf(`"c%d":"deny"`, i))
+	}
+	large := readProject("p", `{"permission":{"bash":{`+strings.Join(rules, ",")+`}}}`)
+	if large.broken != "" {
+		t.Fatal(large.broken)
+	}
+	f := newFiles(nil)
+	for i := range 3 * maxFileRules / policy.MaxProjectSize {
+		key := fileKey{"ci", "d", fmt.Sprint(i)}
+		for range 2 { // renewed, it counts once
+			f.keep(key, large)
+		}
+		sum := 0
+		for _, kept := range f.read {
+			sum += kept.size()
+		}
+		if _, kept := f.read[key]; !kept || sum != f.rules || sum > maxFileRules {
+			t.Fatalf("after %d: kept %v, %d rules, counted %d", i, kept, sum, f.rules)
+		}
+	}
+	for i := range 2 * maxFiles {
+		f.keep(fileKey{"ci", "d", fmt.Sprint("broken", i)}, projectFile{broken: "x"})
+	}
+	if len(f.read) > maxFiles {
+		t.Errorf("%d files that do not read", len(f.read))
 	}
 }
