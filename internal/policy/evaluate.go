@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -73,8 +74,9 @@ func (e *evaluation) run(known bool) {
 		e.file(fileTools[name])
 	default:
 		known = e.others(e.args, known)
-		value := e.value()
-		e.add(e.ruled(value, values{exact: []string{value}}))
+		for _, value := range e.values() {
+			e.add(e.ruled(value, values{exact: []string{value}}))
+		}
 	}
 	if !known {
 		e.add(floor(e.tool, "", "unknown-input", "the call's input is no object that could be read"))
@@ -101,17 +103,22 @@ func (e *evaluation) ruled(shown string, v values) Entry {
 	return e.s.decided(found, surface, shown, e.place.home, v)
 }
 
-// value is what the patterns of a tool are matched against where the tool has
-// neither command nor path: the name of a skill, else "*".
-func (e *evaluation) value() string {
-	if e.tool == surfaceSkill {
-		for _, key := range []string{"skill", "name", "command"} {
-			if name, _ := e.args[key].(string); name != "" {
-				return name
-			}
+// noValue is the value of a tool that has none.
+var noValue = []string{"*"}
+
+// values are what the patterns of a tool are matched against where the tool has
+// neither command nor path: the name of a skill, else "*". Agents differ in the
+// argument that names a skill, and one takes no notice of another's: all count.
+func (e *evaluation) values() (names []string) {
+	for _, key := range []string{"skill", "name", "command"} {
+		if name, _ := e.args[key].(string); e.tool == surfaceSkill && name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return "*"
+	if len(names) == 0 {
+		return noValue
+	}
+	return names
 }
 
 // canary is the entry of the doctor's test call.

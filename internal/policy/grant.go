@@ -30,10 +30,11 @@ type Grant struct {
 }
 
 // grantPattern is one pattern of a grant. here: it began with "./" and speaks of
-// what lies in the call's directory alone.
+// what lies in the call's directory alone. joined: it names MCP tools by server
+// and tool joined, and covers none that another is spelled like.
 type grantPattern struct {
 	pattern
-	here bool
+	here, joined bool
 }
 
 // NewGrant compiles a grant. The patterns are those of rules. ErrGrant for what
@@ -56,9 +57,9 @@ func NewGrant(id, surface string, patterns []string) (Grant, error) {
 		case surface == surfaceBash && strings.Trim(p, "*? ") == "":
 			return Grant{}, fmt.Errorf("%w: pattern %q covers every command", ErrGrant, clip(p))
 		case pathSurface(surface):
-			g.compiled = append(g.compiled, grantPattern{compilePathPattern(p), strings.HasPrefix(p, "./")})
+			g.compiled = append(g.compiled, grantPattern{pattern: compilePathPattern(p), here: strings.HasPrefix(p, "./")})
 		default:
-			g.compiled = append(g.compiled, grantPattern{pattern: compilePattern(p)})
+			g.compiled = append(g.compiled, grantPattern{pattern: compilePattern(p), joined: joinedPattern(surface, p)})
 		}
 	}
 	return g, nil
@@ -76,7 +77,11 @@ func (g *Grant) covers(home string, v values) (pattern string, ok bool) {
 }
 
 func (p *grantPattern) covers(home string, v values) bool {
-	return slices.ContainsFunc(v.exact, func(s string) bool {
+	exact := v.exact
+	if p.joined {
+		exact = v.joined
+	}
+	return slices.ContainsFunc(exact, func(s string) bool {
 		return !(p.here && absoluteLooking(s)) && p.match(s, home, false)
 	})
 }

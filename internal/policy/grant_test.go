@@ -44,6 +44,7 @@ func TestAGrantClearsWhatItMatches(t *testing.T) {
 		{"a path in the home", `{"*":"allow","external_directory":"ask"}`, on("read", m{"path": "~/dev/a"}), given(t, "external_directory", "~/dev/*")},
 		{"an MCP tool", `{"*":"ask"}`, on("mcp", m{"server": "exa", "tool": "search"}), given(t, "mcp", "exa/search")},
 		{"an MCP server by the joined name of a tool", `{"*":"ask"}`, on("mcp__exa__search", nil), given(t, "mcp", "exa/*")},
+		{"an MCP server by tools joined with it", `{"*":"ask"}`, on("mcp", m{"server": "exa", "tool": "search"}), given(t, "mcp", "exa_*")},
 		{"a skill", `{"*":"ask"}`, on("skill", m{"skill": "pdf"}), given(t, "skill", "pdf")},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -82,6 +83,8 @@ func TestAGrantClearsNothingElse(t *testing.T) {
 		{"a path outside by a pattern of the call's directory", `{"*":"ask"}`, on("read", m{"path": "/etc/passwd"}), given(t, "read", "./*")},
 		{"a path outside that resolves elsewhere", `{"*":"allow","external_directory":"ask"}`, on("read", m{"path": "/srv/a"}, Path{"/srv/a", "/etc/passwd"}), given(t, "external_directory", "/srv/*")},
 		{"another MCP server that is spelled alike", `{"*":"ask"}`, on("mcp", m{"server": "git", "tool": "hub_x"}), given(t, "mcp", "git_hub/*", "git_hub_x")},
+		{"a server whose joined name begins alike", `{"*":"ask"}`, on("mcp", m{"server": "exa_evil", "tool": "x"}), given(t, "mcp", "exa_*")},
+		{"a skill beside one that it matches", `{"*":"ask"}`, on("skill", m{"skill": "pdf", "name": "evil"}), given(t, "skill", "pdf")},
 		{"another skill", `{"*":"ask"}`, on("skill", m{"skill": "pdfs"}), given(t, "skill", "pdf")},
 	} {
 		t.Run(row.name, func(t *testing.T) {
