@@ -37,6 +37,7 @@ func Grant(item pending.Item, scope protocol.Scope, surface string, patterns []s
 	if !end.IsZero() {
 		g.Expires = end.UTC().Truncate(time.Second).Format(time.RFC3339)
 	}
+	g = grants.Anchor(g, item.Ask) // as it is stored, so that it is seen so
 	v := protocol.TerminalVerdict{Verdict: protocol.FinalAllow, Grant: &g}
 	return g, grants.Check(item.Pending, v, time.Now())
 }

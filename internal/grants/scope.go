@@ -51,6 +51,26 @@ func root(a protocol.Ask) string {
 func Bind(g protocol.Grant, p protocol.Pending, approver string) protocol.Grant {
 	g.Node, g.Agent, g.GrantedBy, g.Ask = p.Node, p.Ask.Agent, approver, p.Ask.ID
 	g.Session, g.Root, g.Project = p.Ask.Session.ID, root(p.Ask), p.Ask.Project.ID
+	return Anchor(g, p.Ask)
+}
+
+// Anchor is a grant whose relative paths are those of the directory that the ask
+// came from: a person who lets ".env" be read means this one, and the agent may
+// be in another directory at the next call.
+func Anchor(g protocol.Grant, a protocol.Ask) protocol.Grant {
+	if !policy.OfPaths(g.Surface) || a.Cwd == "" {
+		return g
+	}
+	cwd := strings.TrimSuffix(a.Cwd, "/")
+	if a.Platform == "windows" {
+		cwd = strings.TrimRight(strings.ReplaceAll(a.Cwd, `\`, "/"), "/")
+	}
+	g.Patterns = slices.Clone(g.Patterns)
+	for i, pattern := range g.Patterns {
+		if policy.Relative(pattern) && !strings.ContainsAny(cwd, "*?") {
+			g.Patterns[i] = cwd + "/" + strings.TrimPrefix(pattern, "./")
+		}
+	}
 	return g
 }
 

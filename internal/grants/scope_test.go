@@ -110,7 +110,9 @@ func TestCheckRefusesWhatIsWiderThanTheAsk(t *testing.T) {
 		"the disk":                 {grant("external_directory", "/*"), "a folder"},
 		"the disk by the way":      {grant("external_directory", "/srv/../*"), "a folder"},
 		"the start of a folder":    {grant("external_directory", "/s*"), "a folder"},
-		"any file of a kind":       {grant("path", "*.go"), "a folder"},
+		"any file of a kind":       {grant("external_directory", "/*.go"), "a folder"},
+		"one out of the directory": {grant("path", "../*"), "a folder"},
+		"one in the directory":     {grant("path", "*.go"), ""},
 		"files of the folder":      {grant("path", "src/*"), ""},
 		"files of the directory":   {grant("path", "./*.go"), ""},
 		"any server":               {grant("mcp", "*"), "the name of its server"},
@@ -191,5 +193,35 @@ func TestLeaves(t *testing.T) {
 	p.Asks = p.Asks[:2]
 	if left := Leaves(p, protocol.Grant{Surface: "bash", Patterns: []string{"git *", "make"}}); len(left) > 0 {
 		t.Errorf("both cover, and %v is left", left)
+	}
+}
+
+// TestAnchor: a relative path is one of the directory that the ask came from, at
+// the next call as well.
+func TestAnchor(t *testing.T) {
+	t.Parallel()
+	for _, r := range []struct{ surface, platform, cwd, pattern, want string }{
+		{"path", "linux", "/repo", ".env", "/repo/.env"},
+		{"path", "linux", "/repo", "./*", "/repo/*"},
+		{"read", "linux", "/repo/", "src/*", "/repo/src/*"},
+		{"path", "linux", "/repo", "*.go", "/repo/*.go"},
+		{"path", "windows", `C:\repo`, "src/*", "C:/repo/src/*"},
+		{"path", "linux", "/repo", "/srv/*", "/srv/*"},
+		{"path", "linux", "/repo", "~/x/*", "~/x/*"},
+		{"path", "windows", `C:\repo`, `D:\x\*`, `D:\x\*`},
+		{"path", "linux", "/repo", "*", "*"},
+		{"path", "linux", "/a*b", "x", "x"},
+		{"path", "linux", "", "x", "x"},
+		{"bash", "linux", "/repo", "make *", "make *"},
+	} {
+		a := protocol.Ask{Cwd: r.cwd, Platform: r.platform}
+		given := protocol.Grant{Surface: r.surface, Patterns: []string{r.pattern}}
+		got := Anchor(given, a)
+		if got.Patterns[0] != r.want || given.Patterns[0] != r.pattern {
+			t.Errorf("%+v: %q", r, got.Patterns)
+		}
+		if again := Anchor(got, a); again.Patterns[0] != r.want {
+			t.Errorf("%+v: twice it is %q", r, again.Patterns)
+		}
 	}
 }

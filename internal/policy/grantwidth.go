@@ -37,6 +37,15 @@ func (g Grant) TooWide() error {
 	return nil
 }
 
+// OfPaths says whether the patterns of a surface are paths.
+func OfPaths(surface string) bool { return pathSurface(surface) }
+
+// Relative says whether a pattern of paths is one of the call's directory.
+func Relative(pattern string) bool {
+	_, home := cutHome(pattern)
+	return !home && !absoluteLooking(pattern) && !strings.HasPrefix(pattern, "~") && strings.Trim(pattern, "*?") != ""
+}
+
 // namesProgram says whether what stands before the first wildcard of a command
 // holds the whole name of a program; an assignment before it names none.
 func namesProgram(front string) bool {
