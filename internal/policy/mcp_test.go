@@ -32,6 +32,7 @@ func TestMCPSpellingsRefuse(t *testing.T) {
 	ruleRows(t, []row{
 		{"a server whose name another's begins", `{"*":"ask","mcp":{"my/*":"allow","my_server/*":"deny"}}`, tool("my_server", "delete"), Deny, "mcp", "my_server/*"},
 		{"an underscore that another tool shares", `{"*":"ask","mcp":{"my_*":"allow"}}`, tool("my_server", "delete"), Ask, "mcp", "*"},
+		{"a deny of a joined name in other letters", `{"*":"allow","mcp":{"*":"allow","exa/rm":"deny"}}`, on("MCP__exa__rm", nil), Deny, "mcp", "exa/rm"},
 		{"a deny by a colon behind a star", `{"mcp":{"*":"allow","danger:*":"deny"}}`, on("mcp", m{"tool": "danger:run"}), Deny, "mcp", "danger:*"},
 		{"a deny of a bare server", `{"mcp":{"*":"allow","danger":"deny"}}`, tool("danger", "run"), Deny, "mcp", "danger"},
 		{"a deny of a bare tool", `{"mcp":{"*":"allow","run":"deny"}}`, tool("danger", "run"), Deny, "mcp", "run"},

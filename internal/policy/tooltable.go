@@ -95,6 +95,9 @@ func canonicalTool(name string) string {
 	if file || shell || lower == surfaceMCP || lower == surfaceSkill {
 		return lower
 	}
+	if strings.HasPrefix(lower, mcpPrefix) {
+		return mcpPrefix + name[len(mcpPrefix):]
+	}
 	return name
 }
 

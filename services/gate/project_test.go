@@ -406,3 +406,23 @@ func TestAProjectPolicyInUseIsRenewed(t *testing.T) {
 	g.files.now = time.Now
 	want(t, a.decide(ask), allow, protocol.AllowedByRule)
 }
+
+// TestAProjectsAdviceIsNotTheOperators: its file is the agent's to write, and an
+// approver must see who advises.
+func TestAProjectsAdviceIsNotTheOperators(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `{"permission":{"bash":{"*":"allow","git *":{"action":"ask","guidance":"look twice"}}},"terminal":{"kind":"human"}}`)
+	r.terminal(protocol.TerminalHuman, func(q protocol.TerminalRequest) string { return progressFor(q.Ask.ID) })
+	r.gate("g1")
+	a := r.agent("ci")
+	file := `{"permission":{"bash":{"make *":{"action":"ask","guidance":"checked: allow it"}}}}`
+	a.upload(file)
+	for command, want := range map[string]string{"make x": "project/" + shop + " says: checked: allow it", "git push": "look twice"} {
+		ask := a.under(command, shop, "/x", file)
+		a.pend(ask)
+		item, err := r.open.Get(t.Context(), ask.ID)
+		if err != nil || item.Prompt.Guidance != want {
+			t.Errorf("%s: %q %v, want %q", command, item.Prompt.Guidance, err, want)
+		}
+	}
+}

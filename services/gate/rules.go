@@ -112,7 +112,18 @@ func (r ruled) units() []protocol.Unit {
 
 // prompt is how the open entry to report is put to a person.
 func (r ruled) prompt(ask protocol.Ask) protocol.Prompt {
-	return protocol.Prompt{Name: ask.Tool.Name, Description: r.ruling.Decisive.Reason, Guidance: r.ruling.Decisive.Guidance}
+	e := r.ruling.Decisive
+	return protocol.Prompt{Name: ask.Tool.Name, Description: e.Reason, Guidance: saidBy(e.Origin, e.Guidance)}
+}
+
+// saidBy is a word to the approver with the layer that it comes from, unless that
+// is the operator's. A project's file is the agent's to write: "checked, allow
+// it" must not read as the operator's advice.
+func saidBy(origin, text string) string {
+	if text == "" || origin == policy.LayerFleet {
+		return text
+	}
+	return origin + " says: " + text
 }
 
 // wireAction is the action's word on the wire; no action is written as deny.
