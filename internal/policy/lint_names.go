@@ -22,7 +22,11 @@ var knownSurfaces = func() []string {
 
 // otherTools are tools of common agents whose names are near a known one and
 // are no slips of the pen.
-var otherTools = []string{"patch", "apply_patch", "batch", "fetch", "todoread", "bashoutput", "taskoutput", "taskstop", "lsp", "agents", "skills"}
+var otherTools = []string{"patch", "apply_patch", "batch", "fetch", "web_fetch", "web_search", "google_web_search", "write_todos", "todoread", "bashoutput", "taskoutput", "taskstop", "lsp", "agents", "skills"}
+
+// statedAs are the names under which Claude Code's adapter states tools that
+// Claude Code lists otherwise.
+var statedAs = map[string]string{"WebFetch": "webfetch", "WebSearch": "websearch", "Agent": "agent", "Task": "agent"}
 
 // slip returns the known name that a surface was probably meant to be, "" for a
 // name that is known or like none.
@@ -38,6 +42,10 @@ func slip(name string) string {
 // surfaces warns of surfaces under a name that looks like a slip of the pen.
 func (l *linter) surfaces() {
 	eachMember(memberOf(l.tree, "permission"), func(name string, m hujson.ObjectMember) {
+		if stated := statedAs[name]; stated != "" && l.s.rules.bySurface[stated] == nil {
+			l.warn(m.Name.StartOffset, "Claude Code's %s is ruled as %q, so this rule does not reach it; write %q, and %q only for other agents that have a tool of this name",
+				name, stated, stated, name)
+		}
 		if like := slip(name); like != "" {
 			l.warn(m.Name.StartOffset, "no known surface or tool is called %q; did you mean %q? A rule for a tool that no agent has does nothing", clip(name), like)
 		}
