@@ -30,6 +30,9 @@ func (d *Decision) Say() string {
 	if d.Allowed() && len(d.EditedInput) > 0 {
 		parts = append(parts, "The approver changed the input: only the changed call may run.")
 	}
+	if step := d.narrower(); step != "" && !d.Allowed() && (d.Outcome == NoApprover || d.Outcome == Expired) {
+		s.next = step + " " + s.next
+	}
 	if d.Abort {
 		s.next = "The approver wants you to stop: end this task now and wait for a person's word."
 	}
@@ -113,6 +116,19 @@ func (d *Decision) undecided() speech {
 		return speech{"Not allowed" + named(string(d.Outcome)) + ".",
 			"Do not make the same call again unchanged; choose another way, or say in your report what you needed and why."}
 	}
+}
+
+// narrower is how to make a search or glob that could meet protected files in a
+// way that needs nobody's permission; "" where the call is open for another
+// reason.
+func (d *Decision) narrower() string {
+	for _, e := range d.Asks {
+		if e.Floor && strings.HasPrefix(e.MatchedPattern, "<could-select:") {
+			return "The call could show files that a rule protects. Name the files that you mean, or search files of one kind: " +
+				"a glob as *.go, grep --include='*.go', rg -t go."
+		}
+	}
+	return ""
 }
 
 // rule names the rule that denied, as far as the decision does.

@@ -48,6 +48,12 @@ func said() []struct {
 		{"refused by a person with a reason and a note", with(base(DeniedByHuman, DeciderHuman, "oncall-1", "not on main"), func(d *Decision) { d.Note = "open a pull request" })},
 		{"refused by a person who stops the agent", with(base(DeniedByHuman, DeciderHuman, "oncall-1", "wrong task"), func(d *Decision) { d.Abort = true })},
 		{"no approver", base(NoApprover, DeciderTerminal, "human", "")},
+		{"no approver for a search of everything", with(base(NoApprover, DeciderTerminal, "deny", "Nobody is there to ask."), func(d *Decision) {
+			d.Asks = []Entry{{Surface: "path", Value: "*", MatchedPattern: "<could-select:*.env>", Origin: "builtin", Floor: true}}
+		})},
+		{"refused by a person, a search of everything", with(base(DeniedByHuman, DeciderHuman, "oncall-1", ""), func(d *Decision) {
+			d.Asks = []Entry{{Surface: "path", Value: "*", MatchedPattern: "<could-select:*.env>", Origin: "builtin", Floor: true}}
+		})},
 		{"expired", base(Expired, DeciderTerminal, "human", "")},
 		{"cancelled", base(Cancelled, DeciderGate, "g-7f3a", "")},
 		{"frozen", base(Frozen, DeciderGate, "g-7f3a", "incident 7")},
