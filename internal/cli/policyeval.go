@@ -140,7 +140,7 @@ type readLayer struct {
 	err error
 }
 
-var errEvalLines = errors.New("lines that could not be ruled")
+var errEvalLines = errors.New("could not be ruled: see \"error\" in the line out")
 
 func (e *evaluator) lines(in io.Reader, out, errs io.Writer) error {
 	scan := bufio.NewScanner(in)
@@ -178,7 +178,7 @@ func (e *evaluator) lines(in io.Reader, out, errs io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("reading calls: %w", err)
 	case bad > 0:
-		return fmt.Errorf("%w: %d; each says why in its \"error\"", errEvalLines, bad)
+		return fmt.Errorf("%s %w", counted(bad, "line"), errEvalLines)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (e *evaluator) line(text []byte) evaluated {
 			ID string `json:"id"`
 		}
 		_ = json.Unmarshal(text, &id) // where even that does not read, the line has no name
-		return unruled(id.ID, fmt.Errorf("the line does not read: %w", jsonwords.Of(err)))
+		return unruled(id.ID, fmt.Errorf("reading the line: %w", jsonwords.Of(err)))
 	}
 	if err := l.checkPlace(); err != nil {
 		return unruled(l.ID, err)
