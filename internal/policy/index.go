@@ -86,25 +86,25 @@ func (t *affixTable) put(pattern string, at int32) bool {
 // last is the position of the last rule that matches, -1 if none does. also is
 // one more way to match, tried on the same rules; nil for none.
 func (x *index) last(v values, home string, also func(*rule) bool) int {
-	l := lookup{index: x, v: v, home: home, also: also}
-	best := l.among(x.always, -1)
+	l := lookup{index: x, v: v, home: home}
+	best := l.among(x.always, -1, also)
 	if len(x.always) == len(x.rules) {
 		return best
 	}
 	for _, s := range v.exact {
-		best = l.look(&x.plain, s, best)
+		best = l.look(&x.plain, s, best, also)
 	}
 	for _, s := range v.wide {
-		best = l.look(&x.plain, s, best)
+		best = l.look(&x.plain, s, best, also)
 	}
 	if !v.fold || x.folded.fronts|x.folded.ends == 0 {
 		return best
 	}
 	for _, s := range v.exact {
-		best = l.look(&x.folded, foldText(s), best)
+		best = l.look(&x.folded, foldText(s), best, also)
 	}
 	for _, s := range v.wide {
-		best = l.look(&x.folded, foldText(s), best)
+		best = l.look(&x.folded, foldText(s), best, also)
 	}
 	return best
 }
@@ -114,23 +114,22 @@ type lookup struct {
 	*index
 	v    values
 	home string
-	also func(*rule) bool
 	// have are the characters of the values; known says that they were counted.
 	have  charset
 	known bool
 }
 
 // look tries the rules whose front or end is that of a value.
-func (l *lookup) look(t *affixTable, s string, best int) int {
+func (l *lookup) look(t *affixTable, s string, best int, also func(*rule) bool) int {
 	for bit, n := range affixes {
 		if len(s) < n {
 			continue
 		}
 		if t.fronts&(1<<bit) != 0 {
-			best = l.among(t.front[s[:n]], best)
+			best = l.among(t.front[s[:n]], best, also)
 		}
 		if t.ends&(1<<bit) != 0 {
-			best = l.among(t.end[s[len(s)-n:]], best)
+			best = l.among(t.end[s[len(s)-n:]], best, also)
 		}
 	}
 	return best
@@ -139,7 +138,7 @@ func (l *lookup) look(t *affixTable, s string, best int) int {
 // among tries rules from the last on, down to the best that is known. Of many,
 // it first tells by their characters which cannot match: an agent that writes
 // long texts of many words must not have every rule compared with every word.
-func (l *lookup) among(list []int32, best int) int {
+func (l *lookup) among(list []int32, best int, also func(*rule) bool) int {
 	if len(list) > fewRules && !l.known {
 		l.have, l.known = charsOf(l.v), true
 	}
@@ -148,7 +147,7 @@ func (l *lookup) among(list []int32, best int) int {
 		if l.known && !l.needs[at].within(l.have) {
 			continue
 		}
-		if r := l.rules[at]; r.matches(l.v, l.home) || l.also != nil && l.also(r) {
+		if r := l.rules[at]; r.matches(l.v, l.home) || also != nil && also(r) {
 			return int(at)
 		}
 	}
