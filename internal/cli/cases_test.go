@@ -68,7 +68,7 @@ func (c ruleCase) problem(got evaluated) string {
 	switch {
 	case got.Error != "":
 		return "error: " + got.Error
-	case c.Suggest != nil && first != *c.Suggest:
+	case c.Suggest != nil && (len(got.Suggest) == 0 || first != *c.Suggest):
 		return "suggests " + first + ", want " + *c.Suggest
 	case c.Suggest != nil:
 		return ""

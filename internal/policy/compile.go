@@ -21,6 +21,9 @@ type Document struct {
 	digest   string
 	settings settings
 	surfaces []surfaceRules
+	// everywhere are rules on every surface, idle the places of allows there.
+	everywhere []rule
+	idle       []int
 }
 
 // Layer says whom the document speaks of.
@@ -33,7 +36,7 @@ func (d *Document) Digest() string { return d.digest }
 // Size is how many rules and secret paths the document holds: what it costs to
 // keep, whoever wrote it.
 func (d *Document) Size() int {
-	n := len(d.settings.secrets)
+	n := len(d.settings.secrets) + len(d.everywhere)
 	for _, s := range d.surfaces {
 		n += len(s.rules)
 	}
@@ -62,7 +65,7 @@ func Read(layer Layer, file string, doc []byte) (*Document, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	out.surfaces = d.surfaces
+	out.surfaces, out.everywhere, out.idle = d.surfaces, d.everywhere, d.idle
 	if n := out.Size(); layer.kind == kindProject && n > MaxProjectSize {
 		p.addf(0, "%d rules and secret paths; a project's layer holds at most %d", n, MaxProjectSize)
 		return nil, p.err()
@@ -79,7 +82,7 @@ func Compile(file string, doc []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compose([]*Document{d}), nil
+	return composed(d), nil
 }
 
 // withoutSchema is the document without what only editors read: a policy that

@@ -37,6 +37,12 @@ func compose(docs []*Document) *Snapshot {
 	return s
 }
 
+// composed is the policy of one document.
+func composed(d *Document) *Snapshot {
+	docs := []*Document{d}
+	return withEverywhere(compose(docs), docs)
+}
+
 // merge lays what one document says of a surface over what those before it say.
 func merge(under []surfaceRules, over surfaceRules) []surfaceRules {
 	i := slices.IndexFunc(under, func(s surfaceRules) bool { return s.name == over.name })

@@ -141,10 +141,14 @@ func (s *Snapshot) ruleStrictness(surface string, r *rule) int {
 	if r == nil {
 		r = s.rules.fallback
 	}
-	switch {
-	case r == nil:
+	if r == nil {
 		return 2 * int(Ask)
-	case r.humanOnly:
+	}
+	return r.strictness()
+}
+
+func (r *rule) strictness() int {
+	if r.humanOnly {
 		return 2*int(r.action) - 1
 	}
 	return 2 * int(r.action)

@@ -18,6 +18,10 @@ type decoder struct {
 	s     *settings
 	// surfaces are filled in the order of the document.
 	surfaces []surfaceRules
+	// everywhere are the rules on every surface, idle the places of those that
+	// grant nothing there.
+	everywhere []rule
+	idle       []int
 }
 
 // field is one key of an object and what reads its value.

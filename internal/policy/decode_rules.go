@@ -57,9 +57,10 @@ func (d *decoder) surface(name string, v hujson.Value) {
 		return
 	}
 	if compileWildcard(name).any() {
-		d.addf(v.StartOffset, "%q is what all other surfaces fall back to and takes an action alone; "+
-			"expected \"allow\", \"ask\" or \"deny\", and patterns under a surface, as \"bash\": {\"git *\": \"allow\"}", name)
-		return
+		if !looksLikeRule(obj) {
+			d.everySurface(name, obj)
+			return
+		}
 	}
 	if looksLikeRule(obj) {
 		d.addf(v.StartOffset, "a rule stands where patterns are expected; write {\"*\": {\"action\": …}}")

@@ -32,7 +32,10 @@ func (r *rule) ref() RuleAt {
 }
 
 // fallback says whether the rule is the one that all surfaces fall back to.
-func (r RuleAt) fallback() bool { w := compileWildcard(r.Surface); return w.any() }
+func (r RuleAt) fallback() bool { w := compileWildcard(r.Surface); return r.Whole && w.any() }
+
+// everywhere says whether the rule is a row of a map behind "*".
+func (r RuleAt) everywhere() bool { w := compileWildcard(r.Surface); return !r.Whole && w.any() }
 
 // Said is what one surface said about one value of a call, and why.
 type Said struct {
@@ -208,6 +211,8 @@ func (s Said) Why() string {
 		return "no rule speaks of it, and what no rule settles asks"
 	case s.Rule.fallback():
 		return "no rule on " + s.Surface + " matches, so \"*\" counts"
+	case s.Rule.everywhere() && s.Reason == "":
+		return "a row behind \"*\" counts on every surface"
 	}
 	return s.Reason
 }

@@ -257,6 +257,9 @@ func (s *Snapshot) with(edits []Edit) (*Snapshot, error) {
 }
 
 func (s *Snapshot) plus(more []rule) *Snapshot {
+	if s.everywhere {
+		return s // no rule on a surface stands over these
+	}
 	c := *s
 	replaced := func(r rule) bool {
 		return slices.ContainsFunc(more, func(m rule) bool {

@@ -31,7 +31,7 @@ func LintLayer(layer Layer, file string, doc []byte) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := linter{places: newProblems(file, doc), s: compose([]*Document{d})}
+	l := linter{places: newProblems(file, doc), s: composed(d)}
 	l.tree, _ = parse(l.places)
 	l.surfaces()
 	l.commands()
@@ -39,6 +39,9 @@ func LintLayer(layer Layer, file string, doc []byte) ([]Warning, error) {
 	l.spellings()
 	l.flags()
 	l.shadowed()
+	for _, at := range d.idle {
+		l.warn(at, "an allow under \"*\" grants nothing: a pattern says nothing without the surface that it is on; write it there, as \"bash\": {\"git *\": \"allow\"}")
+	}
 	if layer.IsFleet() {
 		l.openShell()
 		l.envelope()

@@ -78,6 +78,8 @@ type Snapshot struct {
 	// finalOnly: among tighter, only what it denies counts, and what it leaves to
 	// a person alone.
 	finalOnly bool
+	// everywhere: among tighter, it holds what is said of every surface.
+	everywhere bool
 	// granting are the grants of one ruling; nil in a policy that is shared.
 	granting *granting
 	// tracing gathers what one explained ruling looks at; nil in every other.

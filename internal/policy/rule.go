@@ -53,6 +53,8 @@ type rule struct {
 	anyOrder bool
 	// whole: it is the action of a surface that has no map of patterns.
 	whole bool
+	// everywhere: it speaks of every surface, and is no fallback.
+	everywhere bool
 	// at is the offset in the document at which the rule stands, place the same
 	// for people.
 	at    int
@@ -82,7 +84,7 @@ func (rs *ruleSet) seal() {
 	for i := range rs.rules {
 		r := &rs.rules[i]
 		switch {
-		case r.surface.any():
+		case r.surface.any() && !r.everywhere:
 			rs.fallback = r
 		default:
 			named = append(named, r)

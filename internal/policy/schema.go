@@ -116,12 +116,9 @@ func (schemaPermission) JSONSchema() *jsonschema.Schema {
 	rule := &jsonschema.Schema{OneOf: []*jsonschema.Schema{action, {
 		Type: "object", Properties: object, Required: []string{"action"}, AdditionalProperties: jsonschema.FalseSchema,
 	}}}
-	star := jsonschema.NewProperties()
-	star.Set("*", action)
 	one, most := uint64(1), uint64(MaxPattern)
 	return &jsonschema.Schema{
 		Type:          "object",
-		Properties:    star,
 		PropertyNames: &jsonschema.Schema{MinLength: &one, MaxLength: &most},
 		AdditionalProperties: &jsonschema.Schema{OneOf: []*jsonschema.Schema{action, {
 			Type: "object", AdditionalProperties: rule,

@@ -38,7 +38,7 @@ var refusedByBoth = map[string]string{
 	"an unknown action":            `{"permission":{"bash":"alow"}}`,
 	"an action that is no text":    `{"permission":{"bash":true}}`,
 	"null":                         `{"permission":{"bash":null}}`,
-	"a map under the star":         `{"permission":{"*":{"git *":"allow"}}}`,
+	"a rule under the star":        `{"permission":{"*":{"action":"deny","reason":"x"}}}`,
 	"a rule where patterns stand":  `{"permission":{"bash":{"action":"deny","reason":"x"}}}`,
 	"a rule without an action":     `{"permission":{"bash":{"x":{"reason":"y"}}}}`,
 	"an unknown key in a rule":     `{"permission":{"bash":{"x":{"action":"deny","raeson":"y"}}}}`,

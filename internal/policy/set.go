@@ -45,7 +45,7 @@ func NewSet(revision uint64, docs ...*Document) (*Set, error) {
 	}
 	delete(s.layers, Fleet())
 	s.digest = s.sum()
-	s.base = s.stamp(compose([]*Document{s.fleet}))
+	s.base = s.stamp(composed(s.fleet))
 	return s, nil
 }
 
@@ -88,7 +88,7 @@ func (s *Set) Clamped() string { return s.clamped }
 // Snapshot.Clamp.
 func (s *Set) Clamp(reason string) *Set {
 	c := &Set{fleet: s.fleet, layers: s.layers, revision: s.revision, digest: s.digest, clamped: reason, composed: map[selection]*Snapshot{}}
-	c.base = c.stamp(compose([]*Document{s.fleet}))
+	c.base = c.stamp(composed(s.fleet))
 	return c
 }
 
@@ -200,7 +200,7 @@ func lay(docs, trusted []*Document) *Snapshot {
 		below.finalOnly = true
 		out.tighter = append(out.tighter, below)
 	}
-	return out
+	return withEverywhere(out, docs)
 }
 
 // stamp gives a composed policy what the whole set has.

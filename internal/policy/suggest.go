@@ -161,10 +161,19 @@ func (s *Snapshot) Suggest(q Query) []string {
 		args: map[string]any{"command": q.Value},
 	}
 	of := Entry{Surface: surface, Value: strings.TrimSpace(q.Value)}
+	if pathSurface(surface) && strings.HasSuffix(of.Value, "/") {
+		// A folder, by what is in it. The folders for which that is too much are
+		// offered as what they are.
+		inside := of
+		inside.Value += "x"
+		if p := e.folderPattern(inside.Value); p != inside.Value && !e.wildcards(inside, p) {
+			return e.offer(inside)
+		}
+	}
 	if surface == surfaceBash {
 		units := shell.Read(q.Value).Units
 		if len(units) == 0 {
-			return nil
+			return []string{""} // nothing runs: the rule for it, and no grant
 		}
 		of.Value = units[0].Text
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -88,4 +89,29 @@ func FuzzSuggest(f *testing.F) {
 			t.Fatalf("%q clears nothing of %q: %+v", r.Suggest, text, with.Open())
 		}
 	})
+}
+
+// What is asked about with a slash behind it is a folder: what is offered is all
+// that is in it, where that is no more than one folder of its own kind.
+func TestSuggestForAFolder(t *testing.T) {
+	t.Parallel()
+	s := mustCompile(t, permission(`{"*":"ask"}`))
+	for value, want := range map[string]string{
+		"/a/b/": "/a/b/*", "src/": "src/*", "/": "/", "/etc/": "/etc/", "/usr/": "/usr/", "~/": "~/", "/home/dev/": "/home/dev/", "/home/": "/home/",
+		"/a/.ssh/": "/a/.ssh/", "/a/../": "/a/../", "/a/*/": "",
+	} {
+		got := strings.Join(s.Suggest(Query{Surface: "path", Value: value, Home: "/home/dev"}), " ")
+		if got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
+	}
+	for _, nothing := range []string{"", "# only"} {
+		got := s.Suggest(Query{Surface: "bash", Value: nothing})
+		if len(got) != 1 || got[0] != "" {
+			t.Errorf("%q: %q, want the empty text", nothing, got)
+		}
+		if _, err := NewGrant("", "bash", got); err == nil {
+			t.Errorf("%q: what is offered for no command is a grant", nothing)
+		}
+	}
 }
