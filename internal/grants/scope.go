@@ -219,7 +219,7 @@ func whatIsOpen(surface string, open, always []string) string {
 
 // Call is an ask as rulings know it.
 func Call(a protocol.Ask) policy.Call {
-	c := policy.Call{Tool: a.Tool.Name, Input: a.Tool.Input, Cwd: a.Cwd, Home: a.Home, Platform: a.Platform}
+	c := policy.Call{Tool: a.Tool.Name, Input: a.Tool.Input, Cwd: a.Cwd, Home: a.Home, Platform: a.Platform, StatedServers: a.MCPServers}
 	for _, p := range a.Paths {
 		c.Paths = append(c.Paths, policy.Path{Raw: p.Raw, Resolved: p.Resolved})
 	}

@@ -225,3 +225,12 @@ func TestAnchor(t *testing.T) {
 		}
 	}
 }
+
+func TestCallCarriesWhatTheHostStates(t *testing.T) {
+	t.Parallel()
+	a := ask()
+	a.MCPServers = []string{"exa"}
+	if c := Call(a); len(c.StatedServers) != 1 || c.StatedServers[0] != "exa" || c.MCPServers != nil {
+		t.Errorf("servers of the call: stated %v, known %v", c.StatedServers, c.MCPServers)
+	}
+}

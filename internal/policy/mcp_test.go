@@ -57,3 +57,26 @@ func TestMCPSpellingsRefuse(t *testing.T) {
 	two.MCPServers = []string{"a", "a_b"}
 	ruleRows(t, []row{{"a name that two servers share", `{"mcp":{"a/*":"allow","a_b/*":"allow"}}`, two, Ask, "mcp", ""}})
 }
+
+// What the agent's host says of its servers tightens and never loosens.
+func TestStatedServers(t *testing.T) {
+	t.Parallel()
+	stated := func(name string, servers ...string) Call {
+		c := on(name, nil)
+		c.StatedServers = servers
+		return c
+	}
+	gateway := on("mcp", m{"tool": "exa_search"})
+	gateway.StatedServers = []string{"exa"}
+	ruleRows(t, []row{
+		{"a deny of the server's tool is found", `{"*":"allow","mcp":{"exa/search":"deny"}}`, stated("exa_search", "exa"), Deny, "mcp", "exa/search"},
+		{"an ask of the server is found", `{"*":"allow","mcp":{"exa/*":"ask"}}`, stated("exa_search", "exa"), Ask, "mcp", "exa/*"},
+		{"another server's tool", `{"*":"allow","mcp":{"*":"allow","exa/*":"deny"}}`, stated("git_log", "exa", "git"), Allow, "git_log", "*"},
+		{"no server of that name", `{"*":"allow","mcp":{"exa/*":"deny"}}`, stated("exa_search", "git"), Allow, "exa_search", "*"},
+		{"a stated server allows nothing", `{"*":"ask","mcp":{"exa/*":"allow"}}`, stated("exa_search", "exa"), Ask, "exa_search", "*"},
+		{"a tool that a rule denies by its name", `{"*":"ask","exa_search":"deny","mcp":{"exa/*":"allow"}}`, stated("exa_search", "exa"), Deny, "exa_search", "*"},
+		{"what both allow", `{"*":"ask","exa_search":"allow","mcp":{"exa/*":"allow"}}`, stated("exa_search", "exa"), Allow, "exa_search", "*"},
+		{"a joined name in the gateway's call", `{"*":"ask","mcp":{"*":"allow","exa/*":"deny"}}`, gateway, Deny, "mcp", "exa/*"},
+		{"without servers", `{"*":"allow","mcp":{"exa/*":"deny"}}`, stated("exa_search"), Allow, "exa_search", "*"},
+	})
+}

@@ -34,6 +34,10 @@ type Call struct {
 	// MCPServers are the names of the MCP servers that the agent has; by them a
 	// tool's name that joins server and tool is taken apart.
 	MCPServers []string
+	// StatedServers are the same on the word of the agent's host. They tighten
+	// alone: a call is ruled with them and without, and the stricter ruling
+	// stands, so that no host makes a tool one of a server that may be called.
+	StatedServers []string
 }
 
 // Entry is what one surface said about one value of a call.

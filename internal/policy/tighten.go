@@ -5,6 +5,16 @@ import "slices"
 // Rule rules one call. It is a pure function of snapshot and call: the same
 // everywhere, without clock, disk or environment. Safe for concurrent use.
 func (s *Snapshot) Rule(c Call) Ruling {
+	out := s.layered(c)
+	if len(c.StatedServers) > 0 {
+		c.MCPServers = slices.Concat(c.MCPServers, c.StatedServers)
+		out.tighten(s.layered(c))
+	}
+	return out
+}
+
+// layered rules one call under all layers.
+func (s *Snapshot) layered(c Call) Ruling {
 	out := s.ruleAlone(c)
 	for _, t := range s.tighter {
 		r := t.ruleAlone(c)

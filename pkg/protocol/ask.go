@@ -31,7 +31,11 @@ type Ask struct {
 	Home      string  `json:"home"`
 	Platform  string  `json:"platform"`
 	Paths     []Path  `json:"paths,omitempty"`
-	Project   Project `json:"project"`
+	// MCPServers are the names of the MCP servers that the agent has, where its
+	// host knows them: by them a tool's name that joins server and tool is taken
+	// apart too, for what that makes stricter.
+	MCPServers []string `json:"mcp_servers,omitempty"`
+	Project    Project  `json:"project"`
 	// Intent is what the person asked for, in the person's own words; optional.
 	Intent string `json:"intent,omitempty"`
 	// MaxWaitMS bounds the wait in milliseconds; 0 = the policy's. The smaller
@@ -82,6 +86,14 @@ func (a *Ask) check() error {
 	}
 	for _, p := range a.Paths {
 		if err := first(path("paths.raw", p.Raw), path("paths.resolved", p.Resolved)); err != nil {
+			return err
+		}
+	}
+	if len(a.MCPServers) > MaxMCPServers {
+		return fmt.Errorf("%w: %d mcp_servers, the limit is %d", ErrField, len(a.MCPServers), MaxMCPServers)
+	}
+	for _, s := range a.MCPServers {
+		if err := name("mcp_servers", s); err != nil {
 			return err
 		}
 	}

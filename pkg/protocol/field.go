@@ -17,6 +17,9 @@ const (
 	MaxReason = 4096
 	MaxIntent = 16 << 10
 	MaxPaths  = 1024
+
+	// MaxMCPServers bounds the names of servers in one ask.
+	MaxMCPServers = 128
 )
 
 // bounded refuses a text that is longer than limit. Line breaks are for the
