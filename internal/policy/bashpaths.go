@@ -19,6 +19,7 @@ func (e *evaluation) shellPaths(cmd shell.Command) {
 			if len(u.Elsewhere) > 0 || !redirects[key] {
 				redirects[key] = true
 				e.redirect(&at, r, i, u.Why == "")
+				e.anywhere(&at, "cat", r.Target, both, i)
 			}
 		}
 		e.unitPaths(&at, u, i, seen)
@@ -91,12 +92,21 @@ func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seen
 				e.unknownWord(w, ways[i], unit)
 			}
 		}
-		if i > 0 && (copying[program] || wholeFolder[program] || program == "wget") {
-			e.folderOf(at, w, ways[i], removing[program], unit)
+		if i > 0 {
+			for _, p := range pieces(w) {
+				e.anywhere(at, program, p, ways[i], unit)
+			}
+			e.folderWord(at, u, program, w, ways[i], unit)
 		}
 		if _, file, ok := strings.Cut(w, ":"); ok && i > 0 && program == "git" && !isURL(w) {
 			e.bare(at, file, ways[i], unit) // a file of a revision
 		}
+	}
+	if copying[program] {
+		e.copiedInto(at, u, unit)
+	}
+	for _, name := range downloads(program, u.Words) {
+		e.bare(at, name, writes, unit)
 	}
 }
 

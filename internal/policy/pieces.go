@@ -139,12 +139,20 @@ func fileInForm(program, word string) []string {
 			}
 		}
 	}
+	// -w '%output{FILE}' writes to FILE, '%output{>>FILE}' appends.
+	for rest := word; strings.Contains(rest, outputMark); {
+		_, rest, _ = strings.Cut(rest, outputMark)
+		file, _, _ := strings.Cut(rest, "}")
+		out = append(out, strings.TrimLeft(file, "> "))
+	}
 	return out
 }
 
+const outputMark = "%output{"
+
 // manyFiles says whether a word of curl names more files than are looked at.
 func manyFiles(word string) bool {
-	marks := strings.Count(word, "@") + strings.Count(word, "<")
+	marks := strings.Count(word, "@") + strings.Count(word, "<") + strings.Count(word, outputMark)
 	return marks > 16 || marks > 0 && strings.Count(word, ",") > 64
 }
 
@@ -163,7 +171,7 @@ func (e *evaluation) glued(at *place, u *shell.Unit, program, word string, dir d
 	for _, name := range names {
 		e.bare(at, name, dir, unit)
 	}
-	if program == "curl" && strings.Contains(strings.ToLower(word), "file:") && strings.ContainsAny(word, "{}[]") &&
+	if program == "curl" && (strings.Contains(strings.ToLower(word), "file:") && strings.ContainsAny(word, "{}[]") || numberedName(word)) &&
 		!(e.s.opensAll(surfacePath, dir) && e.s.opensAll(surfaceExternal, dir)) {
 		entry := floor(surfacePath, word, "odd-path:curl-glob", "curl reads more files by this than it names; write the plain names")
 		entry.Unit = unit
@@ -171,49 +179,9 @@ func (e *evaluation) glued(at *place, u *shell.Unit, program, word string, dir d
 	}
 }
 
-// folderOf rules what lies in a folder that a command copies into, out of or
-// removes as a whole: "cp f ~/.ssh" writes what "~/.ssh/*" speaks of.
-func (e *evaluation) folderOf(at *place, word string, dir direction, removes bool, unit int) {
-	if len(word) > maxWord {
-		return
-	}
-	for _, p := range pieces(word) {
-		if p = strings.TrimSuffix(strings.TrimSuffix(p, "."), "/"); p != "" && p != "." {
-			e.bare(at, p+"/*", dir, unit)
-			if dir&reads != 0 || removes {
-				e.above(at, p, dir, unit)
-			}
-		}
-	}
-}
-
-// above asks about a folder that has what a rule denies by its place somewhere
-// below, as ~ has "~/.ssh/*".
-func (e *evaluation) above(at *place, word string, dir direction, unit int) {
-	for _, surface := range []string{surfacePath, forms[surfacePath][0], forms[surfacePath][1]} {
-		for _, r := range e.s.rules.of(surface) {
-			text := r.pattern.text
-			if rest, ok := strings.CutPrefix(text, "~/"); ok && at.home != "" {
-				text = at.home + "/" + rest
-			}
-			if r.action != Deny || !strings.HasPrefix(text, "/") {
-				continue
-			}
-			front := text
-			if i := strings.IndexAny(text, "*?"); i >= 0 {
-				front = text[:i]
-			}
-			for _, reading := range at.readings(word) {
-				if reading.abs == "" || root(reading.abs) && len(front) < 2 {
-					continue
-				}
-				if _, below := within(strings.TrimSuffix(front, "/"), reading.abs); below && front != "" {
-					entry := floor(surfacePath, word, "holds-denied", "files that a rule denies lie in this folder; name what you mean")
-					entry.Unit = unit
-					e.add(entry)
-					return
-				}
-			}
-		}
-	}
+// numberedName says whether a word of curl may be a name of a file with a part of
+// the URL in it: in -o '#1/x', #1 is what a glob of the URL selects.
+func numberedName(word string) bool {
+	at := strings.IndexByte(word, '#')
+	return at >= 0 && at+1 < len(word) && word[at+1] >= '0' && word[at+1] <= '9' && !isURL(word) && !strings.ContainsAny(word, " \t\n")
 }

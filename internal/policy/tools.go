@@ -147,8 +147,11 @@ func fromURL(s string) []string {
 	}
 	p := s[5:]
 	if rest, ok := strings.CutPrefix(p, "//"); ok {
-		_, behind, _ := strings.Cut(rest, "/")
+		host, behind, _ := strings.Cut(rest, "/")
 		p = "/" + behind // without the host
+		if strings.HasPrefix(host, "$HOME") || strings.HasPrefix(host, "${HOME}") || strings.HasPrefix(host, "$PWD") || strings.HasPrefix(host, "${PWD}") {
+			p = rest // which brings its slash along
+		}
 	}
 	out := []string{p}
 	if decoded, err := url.PathUnescape(p); err == nil && decoded != p {

@@ -72,6 +72,9 @@ type Command struct {
 	// Loose are words outside of any command that may name a file: the items
 	// of a loop, assigned values, operands of [[ ]].
 	Loose []string
+	// Handed are the texts of here-strings and of here-documents of one line:
+	// what a command may read into a variable.
+	Handed []string
 }
 
 // Unit is one command found in a text.

@@ -53,6 +53,7 @@ func sameCommands(a, b Command) bool {
 func (c *Command) also(other Command) {
 	c.Units = append(c.Units, other.Units...)
 	c.Loose = append(c.Loose, other.Loose...)
+	c.Handed = append(c.Handed, other.Handed...)
 }
 
 const continuation = "\\\n"
@@ -78,7 +79,7 @@ func readOnce(text string, depth int, from state) (c Command, comment bool) {
 		return opaque(text, WhyTooDeep), true
 	}
 	w.finish()
-	c = Command{Text: text, Units: w.units, Loose: w.loose, Structure: w.why}
+	c = Command{Text: text, Units: w.units, Loose: w.loose, Handed: w.inputs, Structure: w.why}
 	if c.Why = w.why; c.Why == "" {
 		c.Why = unproven(c.Units)
 	}

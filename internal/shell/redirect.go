@@ -45,6 +45,7 @@ func (w *walker) redirect(r *syntax.Redirect, at state, fed *feed) (out []Redire
 			w.first(r.Hdoc)
 			body, bodyOdd := w.document(r, at)
 			fed.texts = append(fed.texts, body)
+			w.hands(body)
 			odd = odd || bodyOdd
 		}
 		// Shells differ over where one ends that began between backquotes.
@@ -53,6 +54,7 @@ func (w *walker) redirect(r *syntax.Redirect, at state, fed *feed) (out []Redire
 		fed.is = true
 		body := w.single(r.Word, at)
 		fed.texts = append(fed.texts, body.text)
+		w.hands(body.text)
 		return nil, odd || body.odd
 	case syntax.DplIn, syntax.DplOut:
 		if target := r.Word.Lit(); target != "" && strings.Trim(target, "0123456789-") == "" {
@@ -80,6 +82,17 @@ func (w *walker) redirect(r *syntax.Redirect, at state, fed *feed) (out []Redire
 		}
 	}
 	return out, odd
+}
+
+// maxHanded bounds the texts that are noted as handed on.
+const maxHanded = 64
+
+// hands notes what a here-document or here-string holds, unless it is a text of
+// many lines.
+func (w *walker) hands(text string) {
+	if text = strings.TrimSuffix(text, "\n"); text != "" && !strings.Contains(text, "\n") && len(w.inputs) < maxHanded {
+		w.inputs = append(w.inputs, text)
+	}
 }
 
 // document is the text of a here-document. Between quoted delimiters, all of it

@@ -78,7 +78,12 @@ func moved(words []word, at state) (ok, fail state) {
 			return state{}, state{}
 		}
 		return at, at
-	case "pushd", "popd", "chdir":
+	case "pushd":
+		if len(words) == 2 && words[1].fixed() && !strings.HasPrefix(words[1].text, "-") && !strings.HasPrefix(words[1].text, "+") {
+			return at.cd(words[1:]), at
+		}
+		return at.nowhere(), at
+	case "popd", "chdir":
 		return at.nowhere(), at
 	case "cd":
 		return at.cd(words[1:]), at
@@ -88,7 +93,7 @@ func moved(words []word, at state) (ok, fail state) {
 
 // cd is where "cd args" leads.
 func (s state) cd(args []word) state {
-	if len(args) > 0 && args[0].text == "--" {
+	for len(args) > 0 && args[0].fixed() && (args[0].text == "--" || args[0].text == "-L") {
 		args = args[1:]
 	}
 	target := "~"

@@ -308,4 +308,5 @@ func (w *walker) payload(text, by string, at state) {
 		w.append(u)
 	}
 	w.loose = append(w.loose, inner.Loose...)
+	w.inputs = append(w.inputs, inner.Handed...)
 }

@@ -11,6 +11,8 @@ type walker struct {
 	depth int // of payloads
 	units []Unit
 	loose []string
+	// inputs as Handed in Command.
+	inputs []string
 	// why is what keeps the structure of the text from being proven.
 	why string
 	// forced is what keeps every command of the place that is walked from being
