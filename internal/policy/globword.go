@@ -22,6 +22,7 @@ const (
 	globAny              // one character, never a slash
 	globSet              // one of some
 	globStar             // any run without a slash
+	globHole             // the same, for what a shell computes: also with a dot in front
 	globDeep             // any run: ** and what nobody here reads
 )
 
@@ -32,6 +33,8 @@ func globTokens(word string) []globToken {
 	rs := []rune(word)
 	for i := 0; i < len(rs); i++ {
 		switch r := rs[i]; {
+		case r == hole:
+			out = append(out, globToken{kind: globHole})
 		case strings.ContainsRune("?*+@!", r) && i+1 < len(rs) && rs[i+1] == '(':
 			return append(out, globToken{kind: globDeep})
 		case r == '*' && i+1 < len(rs) && rs[i+1] == '*':
@@ -89,7 +92,7 @@ func (t globToken) takes(r rune, start bool) bool {
 	if t.kind == globDeep {
 		return true
 	}
-	if r == '/' || r == '.' && start {
+	if r == '/' || r == '.' && start && t.kind != globHole {
 		return false
 	}
 	if t.kind != globSet {

@@ -93,5 +93,83 @@ func TestSelfPathsSpelledOddly(t *testing.T) {
 		cp -r b/. out
 		rsync -a src/ out/
 		rsync -a . /tmp/copy/
-		git apply x.diff`)
+		git apply --check x.diff`)
+}
+
+// TestSelfContentBroughtAlong: archives, patches and copies bring files that no
+// word names, and a word may be computed in part.
+func TestSelfContentBroughtAlong(t *testing.T) {
+	t.Parallel()
+	s := mustCompile(t, openPolicy)
+	selfRows(t, s, Deny, `
+		cp x .cla${none}ude/settings.json
+		cp x $(echo .cla)ude/settings.json
+		read f <<< .claude/settings.json; cp x $f
+		mapfile f <<< .claude/settings.json; cp x $f
+		curl 'https://x.y/{ude}' -o '.cla#1/settings.json'
+		curl -w '%output{.claude/settings.json}x' https://x.y
+		curl -w '%output{>>.claude/settings.json}x' https://x.y
+		cd .claude && curl -O https://x.y/settings.json
+		cd .claude; wget https://x.y/settings.json
+		pushd .claude && tee settings.json
+		wget -nH -x https://x.y/.claude/settings.json
+		git apply <<'E'⏎--- a/.claude/settings.json⏎+++ b/.claude/settings.json⏎E`)
+	selfRows(t, s, Ask, `
+		tar xf x.tar
+		tar -xzf x.tgz
+		tar -xvf x.tar -C .
+		tar xzf x.tgz --directory=.
+		curl -s https://x.y | tar xz
+		bsdtar -xf x.zip
+		unzip x.zip
+		unzip -o x.zip -d .
+		7z x x.7z
+		cpio -idm < x
+		patch -p1 < x.diff
+		patch -p0 -i x.diff
+		git apply x.diff
+		git -C . apply --index x.diff
+		git am x.mbox
+		cd .claude; git apply x.diff
+		cd .claude; tar xf ../x.tar
+		cp -r x/.* .
+		cp -r x/.c* .
+		mv x .claude
+		cp -r x .claude
+		scp -r h:.claude .
+		git worktree add .claude`)
+	selfRows(t, s, Allow, `
+		tar xf x.tar -C out
+		tar -C out -xf x.tar
+		tar xzf x.tgz src/a.go
+		tar xvf x.tar a b
+		unzip x.zip -d out
+		unzip x.zip a/b
+		unzip -l x.zip
+		7z l x.7z
+		patch src/a.go x.diff
+		patch --dry-run -p1 < x.diff
+		patch -d out -p1 < x.diff
+		git apply --stat x.diff
+		git apply --directory=sub x.diff
+		git apply <<'E'⏎--- a/src/a.go⏎+++ b/src/a.go⏎E
+		patch -p1 <<'E'⏎--- a/src/a.go⏎+++ b/src/a.go⏎E
+		cp -r x/* .
+		cp x/.eslintrc* .
+		cp build/*.js .
+		mv x/* out
+		mv notes.md .claude/
+		cp -r "$d" out
+		cp "$f" "dist/$(basename "$f")"
+		cp x "$d/settings.json"
+		echo x > "out_$x.json"
+		tee src/${name}.go
+		cp -r template "apps/$name"
+		git stash
+		git stash pop
+		git worktree add ../wt main
+		wget https://x.y/a.tgz
+		curl -O https://x.y/settings.json
+		read f <<< notes.md; cp x $f
+		pushd src; tee settings.json`)
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -152,6 +151,7 @@ func (t *selfText) words(at *place, i int, words []string) {
 		if u.Kind(k) == shell.Unknown && !homeWord(w) {
 			t.flow = t.flow.with(how)
 		}
+		t.partial(at, u, k, how, i)
 		paths, names := clustered(uses.name, w)
 		for _, p := range slices.Concat(pieces(w), paths, names, fileInForm(uses.name, w)) {
 			t.word(at, p, how, i, u.Kind(k) == shell.Glob)
@@ -170,11 +170,10 @@ func (t *selfText) words(at *place, i int, words []string) {
 	if uses.here {
 		t.guard(at, ".", uses.rest, i)
 	}
-	if uses.patches {
-		for _, f := range filesOfPatch(t.cmd.Text) {
-			t.guard(at, f.text, use{dir: f.dir}, i)
-		}
+	for _, name := range downloads(uses.name, words) {
+		t.guard(at, name, use{dir: writes}, i)
 	}
+	t.brought(at, i, words, uses)
 }
 
 func (t *selfText) word(at *place, p string, how use, unit int, glob bool) {
@@ -206,7 +205,7 @@ func (t *selfText) flowing() {
 	if t.flow.dir == 0 {
 		return
 	}
-	for _, value := range append(t.passed, t.cmd.Loose...) {
+	for _, value := range slices.Concat(t.passed, t.cmd.Loose, t.cmd.Handed) {
 		for _, p := range pieces(value) {
 			if !isText(p, false) {
 				t.word(&t.place, p, use{dir: t.flow.dir, folder: t.flow.folder}, 0, strings.ContainsAny(p, "*?["))
@@ -244,11 +243,11 @@ func (t *selfText) into(at *place, i int, words []string, uses wordUses) {
 		if k == 0 || k == uses.into || strings.HasPrefix(w, "-") {
 			continue
 		}
-		name := path.Base(strings.ReplaceAll(w, `\`, "/"))
-		if name == "." || name == "/" || name == ".." || strings.HasSuffix(w, "/") && uses.name == "rsync" || u.Kind(k) != shell.Fixed && !homeWord(w) {
+		name := copiedName(w)
+		if name == "" || strings.HasSuffix(w, "/") && uses.name == "rsync" || u.Kind(k) != shell.Fixed && !homeWord(w) {
 			// What comes there is not known.
 			t.guard(at, folder, use{dir: writes, folder: true, home: true}, i)
-			if u.Kind(k) == shell.Fixed {
+			if u.Kind(k) == shell.Fixed || name == "" || u.Kind(k) == shell.Glob && selectsSettings(name) {
 				t.overProject(at, folder, i)
 			}
 			continue
@@ -270,134 +269,4 @@ func (t *selfText) overProject(at *place, folder string, unit int) {
 			return
 		}
 	}
-}
-
-// globGuard rules what a glob could select. It is taken at its word where it
-// spells enough of what is protected, and asks where it does not.
-func (e *evaluation) globGuard(at *place, word string, how use, unit int) {
-	forms := at.globForms(word)
-	for _, form := range forms {
-		form = foldText(form)
-		switch {
-		case path.IsAbs(form) || drive(form):
-		case len(forms) > 1:
-			continue // the same as an absolute one
-		default:
-			form = "/" + form
-		}
-		tokens := globTokens(form)
-		if e.selectsWhole(at, tokens, how, word, unit) {
-			return
-		}
-		if !globMarked(form) {
-			continue
-		}
-		for i := range selfPathRules {
-			r := &selfPathRules[i]
-			if r.dir&how.dir == 0 || e.s.self.lifted&r.group != 0 || r.home || r.Action == Ask && !how.folder {
-				continue
-			}
-			text := r.w.w.text
-			if strings.Contains(text, "$") && !strings.Contains(form, "$") || r.group.has(groupCredentials) && !meansCredentials(path.Base(form)) {
-				continue // a variable's name is no file's, and ".env*" means no credentials
-			}
-			if e.effort += (len(text) + 1) * (len(form) + 1); e.effort <= maxEffort && !reach(text, tokens) {
-				continue
-			}
-			rule := r.BuiltinRule
-			if rule.Action == Deny && !spelled(form) && !r.w.w.match(form) {
-				rule.Action, rule.Reason = Ask, "this could select files that are out of reach of agents; name the files that you mean"
-			}
-			e.addSelf(rule, surfacePath, word, unit)
-			return
-		}
-	}
-}
-
-// selectsWhole rules a glob that could select a folder in which the home
-// directory lies, or the project.
-func (e *evaluation) selectsWhole(at *place, tokens []globToken, how use, word string, unit int) bool {
-	for i := range selfPathRules {
-		r := &selfPathRules[i]
-		below := ""
-		switch {
-		case e.s.self.lifted&r.group != 0:
-		case how.home && r.Pattern == "~":
-			below = at.home
-		case how.gone && r.Pattern == ".":
-			below = at.cwd
-		}
-		for below = foldText(below); below != "" && !root(below); below = path.Dir(below) {
-			if reach(below, tokens) {
-				e.addSelf(r.BuiltinRule, surfacePath, word, unit)
-				return true
-			}
-			if path.Dir(below) == below {
-				break
-			}
-		}
-	}
-	return false
-}
-
-// globMarked says whether a part of a glob could select a name without which no
-// built-in rule matches, and means to: "*.json" does not mean opencode.json.
-func globMarked(form string) bool {
-	before, folder := "", ""
-	for _, part := range strings.Split(form, "/") {
-		if !strings.ContainsAny(part, "*?[(") {
-			if part != "" && markedName(part, before) {
-				return true
-			}
-			folder, before = before, part
-			continue
-		}
-		if ending := strings.TrimLeft(part, "*?"); ending != part && strings.LastIndexByte(ending, '.') == 0 && equalsAny(ending, ".json", ".jsonc", ".toml") {
-			continue
-		}
-		stem, _, _ := strings.Cut(strings.TrimLeft(part, "*?."), ".")
-		if meansCredentials(part) {
-			return true
-		}
-		if part[0] != '.' && letters(stem) < 3 && before != ".config" && folder != ".local" {
-			continue
-		}
-		tokens := globTokens(part)
-		for _, name := range []string{".pi", ".codex", ".claude", ".assent", ".gemini", ".opencode", ".claude.json", "assent", "opencode", "opencode.json",
-			"opencode.jsonc", "codex", "claude-code"} {
-			if reach(name, tokens) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// meansCredentials says whether a part of a glob spells the ending of a
-// credentials file.
-func meansCredentials(part string) bool {
-	ending := part[strings.LastIndexByte(part, '.')+1:]
-	tokens := globTokens(ending)
-	return len(ending) < len(part) && letters(ending) > 1 && (reach("creds", tokens) || reach("nk", tokens))
-}
-
-func letters(s string) int {
-	n := 0
-	for _, r := range s {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			n++
-		}
-	}
-	return n
-}
-
-// spelled says whether each glob among the parts of a path spells at least three
-// letters.
-func spelled(form string) bool {
-	for _, part := range strings.Split(form, "/") {
-		if strings.ContainsAny(part, "*?[(") && letters(part) < 3 {
-			return false
-		}
-	}
-	return true
 }

@@ -229,7 +229,9 @@ func TestSelfPathsLeftAlone(t *testing.T) {
 		tee docs/assent/settings.json
 		find . -name '*.go' -exec grep -l assent {} +
 		find . -name '*.pyc' -delete
-		tar xf x.tar
+		tar xf x.tar -C out
+		tar xf x.tar src/a.go
+		tar tf x.tar
 		tar czf x.tgz .
 		zip -r x.zip .
 		cp -r . /tmp/copy

@@ -103,7 +103,7 @@ func (w *wordUses) git(u *shell.Unit) {
 	case gitReads(u):
 		w.rest = use{dir: reads}
 	case slices.Contains([]string{"add", "commit", "stage", "check-ignore", "check-attr", "reset", "fetch", "push", "branch", "tag", "remote",
-		"blame", "annotate", "rev-list", "merge-base", "name-rev", "hash-object", "update-index", "stash", "notes", "worktree"}, words[1]):
+		"blame", "annotate", "rev-list", "merge-base", "name-rev", "hash-object", "update-index", "notes"}, words[1]):
 		w.rest = use{dir: reads}
 	}
 	w.known = words[1] == "rm" || words[1] == "mv" || words[1] == "restore" || words[1] == "checkout"
@@ -144,6 +144,11 @@ func (w *wordUses) tar(args []string) {
 // others go.
 var copying = programSet("cp mv ln install rsync scp ditto gcp gmv gln ginstall")
 
+// copiesFolders says whether an option makes cp copy folders.
+func copiesFolders(a string) bool {
+	return a == "--recursive" || a == "--archive" || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a, "rRa")
+}
+
 // copy: the sources are read, the target is written, and what is moved or
 // linked to is as good as written.
 func (w *wordUses) copy(words []string) {
@@ -175,6 +180,11 @@ func (w *wordUses) copy(words []string) {
 	plain := slices.ContainsFunc(words, func(a string) bool {
 		return a == "-T" || a == "--no-target-directory" || strings.HasPrefix(a, "--del") || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "T") && name != "rsync"
 	})
+	// A folder that is not there yet takes the place of the target as it is.
+	moves := (name == "mv" || name == "cp" && slices.ContainsFunc(words[1:], copiesFolders)) && !strings.HasSuffix(words[w.into], "/")
+	if moves {
+		target.folder = true
+	}
 	if name == "ln" || plain {
 		target = use{dir: writes, folder: true, home: plain}
 	}
