@@ -105,8 +105,12 @@ func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seen
 	if copying[program] {
 		e.copiedInto(at, u, unit)
 	}
-	for _, name := range downloads(program, u.Words) {
+	names, many := downloads(program, u.Words)
+	for _, name := range names {
 		e.bare(at, name, writes, unit)
+	}
+	if many {
+		e.longWord(program, writes, unit)
 	}
 }
 

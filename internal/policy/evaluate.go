@@ -50,6 +50,12 @@ type evaluation struct {
 	ways map[string]direction
 	// effort counts the steps spent on comparing globs with rules.
 	effort int
+	// places as deniedPlaces says, once it was asked for; copied are the copies
+	// that were looked at.
+	places []string
+	copied map[seenWord]bool
+	// folders counts the words that were looked at as folders.
+	folders int
 }
 
 // run consults every surface that has a say. known: the input could be read.

@@ -53,6 +53,10 @@ func (e *evaluation) folderOf(at *place, word string, dir direction, holds, path
 		if path && !looksLikePath(p) {
 			continue
 		}
+		if e.folders++; e.folders > maxFolderWords {
+			e.longWord(word, dir, unit) // too many to look at one by one
+			return
+		}
 		if p == "." || p == "./" {
 			if dir&reads != 0 && !path {
 				e.above(at, ".", dir, unit)
@@ -72,6 +76,12 @@ func (e *evaluation) folderOf(at *place, word string, dir direction, holds, path
 	}
 }
 
+// maxFolderWords bounds the words of one text that are looked at as folders.
+const maxFolderWords = 512
+
+// maxCopied bounds the files whose copies one text is asked about.
+const maxCopied = 256
+
 // copiedInto rules the files that a copy into a folder makes there: "cp x/key
 // secret" writes secret/key.
 func (e *evaluation) copiedInto(at *place, u *shell.Unit, unit int) {
@@ -86,11 +96,23 @@ func (e *evaluation) copiedInto(at *place, u *shell.Unit, unit int) {
 	if len(folder) > maxWord || remotePlace(folder) {
 		return
 	}
+	if e.copied == nil {
+		e.copied = map[seenWord]bool{}
+	}
+	seen := e.copied
 	for k, w := range u.Words {
 		if k == 0 || k == uses.into || strings.HasPrefix(w, "-") || len(w) > maxWord {
 			continue
 		}
 		name := copiedName(w)
+		key := seenWord{folder + "\x00" + w, strings.Join(append(u.Elsewhere, u.Dir), "\x00"), u.Lost, writes}
+		if seen[key] {
+			continue
+		}
+		if seen[key] = true; len(seen) > maxCopied {
+			e.longWord(folder, writes, unit) // too many to look at one by one
+			return
+		}
 		if name == "" || strings.HasSuffix(w, "/") && uses.name == "rsync" {
 			e.above(at, folder, writes, unit)
 			continue
@@ -140,22 +162,22 @@ func copiedName(word string) string {
 }
 
 // downloads are the names of the files that a download makes without being told
-// them: what the URL ends with, or all of its path.
-func downloads(program string, words []string) []string {
+// them: what the URL ends with, or all of its path. many: there are more than are
+// looked at.
+func downloads(program string, words []string) (out []string, many bool) {
 	switch program {
 	case "wget":
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--output-d") || wgetNames(w) }) {
-			return nil
+			return nil, false
 		}
 	case "curl":
 		if !slices.ContainsFunc(words, curlKeepsName) {
-			return nil
+			return nil, false
 		}
 	default:
-		return nil
+		return nil, false
 	}
 	folder := ""
-	var out []string
 	for i, w := range words {
 		for _, option := range []string{"--output-dir", "--directory-prefix", "-P"} {
 			if value, ok := strings.CutPrefix(w, option); ok && (program == "wget" || option == "--output-dir") {
@@ -175,12 +197,15 @@ func downloads(program string, words []string) []string {
 			rest, _, _ = strings.Cut(rest, "#")
 		}
 		_, file, found := strings.Cut(rest, "/")
-		if !found || file == "" || strings.HasPrefix(w, "-") || strings.ContainsAny(w, " \t\n") || len(out) >= maxReported {
+		if !found || file == "" || strings.HasPrefix(w, "-") || strings.ContainsAny(w, " \t\n") {
 			continue
+		}
+		if len(out) >= maxCopied {
+			return out, true
 		}
 		out = append(out, folder+file, folder+path.Base(file))
 	}
-	return out
+	return out, false
 }
 
 // wgetNames says whether an option of wget names the file.
@@ -199,22 +224,50 @@ func curlKeepsName(w string) bool {
 // above asks about a folder that has what a rule denies by its place somewhere
 // below, as ~ has "~/.ssh/*".
 func (e *evaluation) above(at *place, word string, dir direction, unit int) {
-	for _, surface := range []string{surfacePath, forms[surfacePath][0], forms[surfacePath][1]} {
-		for _, r := range e.s.rules.of(surface) {
-			if r.action == Deny && e.holds(at, word, r.pattern.text) {
-				entry := floor(surfacePath, word, "holds-denied", "files that a rule denies lie in this folder; name what you mean")
-				entry.Unit = unit
-				e.add(entry)
-				return
-			}
+	if e.places == nil {
+		e.places = e.s.deniedPlaces(&e.place)
+	}
+	if len(e.places) == 0 {
+		return
+	}
+	for _, reading := range at.readings(word) {
+		if reading.abs == "" {
+			continue
+		}
+		front := strings.TrimSuffix(reading.abs, "/") + "/"
+		// What begins with a text stands in one piece behind it in a sorted list.
+		if k, same := slices.BinarySearch(e.places, front); same || k < len(e.places) && strings.HasPrefix(e.places[k], front) {
+			entry := floor(surfacePath, word, "holds-denied", "files that a rule denies lie in this folder; name what you mean")
+			entry.Unit = unit
+			e.add(entry)
+			return
 		}
 	}
 }
 
-// holds says whether what a pattern speaks of by its place lies below a folder.
-func (e *evaluation) holds(at *place, word, text string) bool {
-	if rest, ok := strings.CutPrefix(text, "~/"); ok && at.home != "" {
-		text = at.home + "/" + rest
+// deniedPlaces are the folders, each with a slash at its end, and files of which
+// rules deny something by its place, sorted; never nil.
+func (s *Snapshot) deniedPlaces(p *place) []string {
+	out := []string{}
+	for _, surface := range []string{surfacePath, forms[surfacePath][0], forms[surfacePath][1]} {
+		for _, r := range s.rules.of(surface) {
+			if r.action != Deny {
+				continue
+			}
+			if place := p.placeIn(r.pattern.text); place != "" {
+				out = append(out, place)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// placeIn is the fixed front of a pattern that says where a file lies, "" for
+// one that only says what it is called.
+func (p *place) placeIn(text string) string {
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && p.home != "" {
+		text = p.home + "/" + rest
 	}
 	front := text
 	if i := strings.IndexAny(text, "*?"); i >= 0 {
@@ -222,22 +275,13 @@ func (e *evaluation) holds(at *place, word, text string) bool {
 	}
 	switch {
 	case front == "" || front == "/":
-		return false
+		return ""
 	case strings.HasPrefix(front, "/"):
-	case at.cwd != "" && strings.Contains(text, "/"):
-		front = strings.TrimSuffix(at.cwd, "/") + "/" + strings.TrimPrefix(front, "./")
-	default:
-		return false
+		return front
+	case p.cwd != "" && strings.Contains(text, "/"):
+		return strings.TrimSuffix(p.cwd, "/") + "/" + strings.TrimPrefix(front, "./")
 	}
-	for _, reading := range at.readings(word) {
-		if reading.abs == "" || root(reading.abs) && len(front) < 2 {
-			continue
-		}
-		if _, below := within(strings.TrimSuffix(front, "/"), reading.abs); below {
-			return true
-		}
-	}
-	return false
+	return ""
 }
 
 // anywhere asks about a relative path of a command that runs nobody knows where,

@@ -170,8 +170,12 @@ func (t *selfText) words(at *place, i int, words []string) {
 	if uses.here {
 		t.guard(at, ".", uses.rest, i)
 	}
-	for _, name := range downloads(uses.name, words) {
+	names, many := downloads(uses.name, words)
+	for _, name := range names {
 		t.guard(at, name, use{dir: writes}, i)
+	}
+	if many {
+		t.overProject(at, ".", i)
 	}
 	t.brought(at, i, words, uses)
 }
