@@ -85,7 +85,7 @@ const maxCopied = 256
 // copiedInto rules the files that a copy into a folder makes there: "cp x/key
 // secret" writes secret/key.
 func (e *evaluation) copiedInto(at *place, u *shell.Unit, unit int) {
-	uses := usesOf(*u)
+	uses := usesOf(u)
 	if uses.into <= 0 || uses.into >= len(u.Words) {
 		return
 	}

@@ -29,7 +29,7 @@ func (t *selfText) partial(at *place, u *shell.Unit, k int, how use, unit int) {
 	switch {
 	case len(w) > maxWord:
 		return
-	case usedName(*u) == "curl" && numberedName(w):
+	case usedName(u) == "curl" && numberedName(w):
 		at := strings.IndexByte(w, '#')
 		form = w[:at] + string(hole) + strings.TrimLeft(w[at+1:], "0123456789")
 	case u.Kind(k) == shell.Unknown && !homeWord(w):
