@@ -81,17 +81,26 @@ type mcpCall struct {
 	Arguments jsontext.Value `json:"arguments"`
 }
 
-// mcp takes mcp__SERVER__TOOL apart at the first pair of underscores.
+// mcp takes mcp__SERVER__TOOL apart, where there is one way to. A server that an
+// agent has named "exa__x" must not pass for the server exa; the gate rules such a
+// name in every way that it can be read.
 func (in Input) mcp() (mcpCall, bool) {
 	rest, ok := strings.CutPrefix(in.Tool, "mcp__")
 	if !ok {
 		return mcpCall{}, false
 	}
 	server, tool, ok := strings.Cut(rest, "__")
-	if !ok || server == "" || tool == "" {
+	if !ok || server == "" || tool == "" || splitsAgain("_"+tool) {
 		return mcpCall{}, false
 	}
 	return mcpCall{Server: server, Tool: tool, Arguments: in.ToolInput}, true
+}
+
+// splitsAgain says whether two underscores part a name with something behind
+// them.
+func splitsAgain(name string) bool {
+	i := strings.Index(name, "__")
+	return i >= 0 && i+2 < len(name)
 }
 
 // encode never fails on what ReadInput has read; on anything else it gives no

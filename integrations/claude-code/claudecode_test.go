@@ -257,3 +257,18 @@ func FuzzInputToOutput(f *testing.F) {
 		}
 	})
 }
+
+// TestAnMCPNameIsTakenApartWhereThereIsOneWay: a server named after another and
+// one of its tools must not pass for that.
+func TestAnMCPNameIsTakenApartWhereThereIsOneWay(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[string]string{
+		"mcp__exa__search": "exa/search", "mcp__exa_x__a_b": "exa_x/a_b", "mcp__exa__x_": "exa/x_", "mcp__exa__x__": "exa/x__",
+		"mcp__exa__evil__x": "", "mcp__exa___x": "", "mcp__a__b__c__d": "", "mcp__exa__x___": "", "mcp__exa__": "", "mcp____x": "", "exa__x": "",
+	} {
+		call, ok := Input{Tool: tool}.mcp()
+		if got := call.Server + "/" + call.Tool; ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %s, %v", tool, got, ok)
+		}
+	}
+}
