@@ -113,7 +113,7 @@ func Check(p protocol.Pending, v protocol.TerminalVerdict, now time.Time) error 
 		err = compiled.TooWide()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w%s", ErrWider, err, narrower(p, g.Surface))
+		return fmt.Errorf("%w: %s%s", ErrWider, strings.TrimPrefix(err.Error(), policy.ErrGrant.Error()+": "), narrower(p, g.Surface))
 	}
 	return covers(p, compiled)
 }
