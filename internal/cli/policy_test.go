@@ -63,7 +63,7 @@ func TestPolicyCheckOfALayer(t *testing.T) {
 		errs              string
 	}{
 		{"a project that tightens", "project/shop", policyAt(t, `{"permission":{"bash":{"make *":"deny"}}}`), ExitOK, ""},
-		{"a project that allows", "project/shop", policyAt(t, cleanPolicy), ExitOK, "count only where the fleet layer trusts it"},
+		{"a project that allows", "project/shop", policyAt(t, cleanPolicy), ExitOK, "counts only where the fleet layer trusts it"},
 		{"links, in the fleet layer", "fleet", chain, ExitOK, ""},
 		{"links, in a project's layer", "project/shop", chain, exitBadPolicy, "authorizerChain belongs to the fleet layer alone"},
 		{"an agent's layer", "agent/reviewer", policyAt(t, `{"permission":{"bash":{"make *":"deny"}}}`), ExitOK, ""},

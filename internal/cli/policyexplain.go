@@ -45,7 +45,7 @@ one command. It stands behind all flags; write -- in front of it where it begins
 may bring layers of its own.
 
 Exit 0: explained, whatever the ruling. Exit 3: no gate would take the policy.`,
-		Example: `  assent policy explain --policy policy.jsonc -- git push origin main
+		Example: `  assent policy explain --policy policy.jsonc git push origin main
   assent policy explain --policy policy.jsonc -- 'cd web && npm install'
   assent policy explain --policy policy.jsonc --tool read --input '{"path":".env"}' --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ Exit 0: explained, whatever the ruling. Exit 3: no gate would take the policy.`,
 	f.StringVar(&c.line.Cwd, "cwd", "", "folder in which the call would run (default: this one, and symbolic links are followed)")
 	f.StringVar(&c.line.Home, "home", "", "home of the agent's user (default: yours)")
 	f.StringVar(&c.line.Platform, "platform", "", "the agent's system: linux, darwin (macOS) or windows (default: this one)")
-	f.StringVar(&c.line.AgentName, "agent-name", "", "name that the agent wears; chooses the layers of agents")
+	f.StringVar(&c.line.AgentName, "agent-name", "", "name of the agent: selects the layers agent/NAME and project-agent/ID/NAME")
 	f.BoolVar(&c.json, "json", false, "print the explanation as one JSON object")
 	return cmd
 }

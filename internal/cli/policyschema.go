@@ -18,8 +18,9 @@ func policySchema(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a policy, or of a file of cases",
-		Long: `Prints the JSON Schema of a policy document, for editors: they complete keys and mark what
-no gate would take. Name the file where it is saved as "$schema" in the policy.`,
+		Long: `Prints the JSON Schema of a policy, or with --cases of a file for policy test. With it editors
+complete keys and mark what a gate would refuse: save it, and name that file as "$schema" in
+the policy. What a schema cannot see, as a misspelt surface, policy check finds.`,
 		Example: "  assent policy schema > policy.schema.json\n  assent policy schema --cases > policytest.schema.json",
 		Args:    exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
@@ -37,7 +38,7 @@ no gate would take. Name the file where it is saved as "$schema" in the policy.`
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&cases, "cases", false, "the schema of files of policy test")
+	cmd.Flags().BoolVar(&cases, "cases", false, "print the schema of files for policy test")
 	return cmd
 }
 

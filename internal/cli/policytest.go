@@ -19,8 +19,8 @@ func policyTest(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test FILE…",
-		Short: "Run cases that say what a policy has to make of calls",
-		Long: `Runs files of cases offline: each names a call and what the policy has to make of it.
+		Short: "Test a policy by cases: calls, and how each has to be decided",
+		Long: `Runs files of cases offline: each case names a call and how the policy has to decide it.
 A file is JSON with comments:
 
   {
@@ -32,11 +32,12 @@ A file is JSON with comments:
     ],
   }
 
-The policy lies beside the file; --policy tests another. A call is a shell command, or tool
-and input with cwd, home, platform, agent_name, grants, paths and mcp_servers as for policy
-eval. "pattern" and "reason" have to be those that decide, "suggest" what an approver is
-offered. Calls that name no folder run in /repo, at home in /home/dev, on linux.
-assent policy schema --cases prints the JSON Schema.
+"policy" is a path from the file's own folder; --policy tests another one. A call is a shell
+command, or tool and input with cwd, home, platform, agent_name, grants, paths and mcp_servers
+as for policy eval. "pattern" and "reason" must be those of the rule that decides, "suggest"
+the patterns that an approver would be offered for a grant. A call that does not say where it
+runs is ruled in /repo, with the home /home/dev, on linux. The JSON Schema of such files:
+assent policy schema --cases.
 
 Exit 0: all cases hold. 4: some do not. 3: no gate would take a policy. 1: a file cannot be read.`,
 		Example: "  assent policy test examples/policy.test.jsonc\n  assent policy test --policy new.jsonc tests/*.jsonc --json",
@@ -54,7 +55,7 @@ Exit 0: all cases hold. 4: some do not. 3: no gate would take a policy. 1: a fil
 			return reportTested(env, all, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&policyPath, "policy", "", "policy file to test in place of those that the files name")
+	cmd.Flags().StringVar(&policyPath, "policy", "", "policy file to test instead of those that the files name")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as one JSON object")
 	return cmd
 }

@@ -30,10 +30,10 @@ func (l *linter) command(r *rule) {
 	switch {
 	case why == "":
 	case whole:
-		l.warn(r.at, "bash %q speaks only of a text that is this as a whole, as typed: %s; to stop a command wherever it stands, name it alone",
+		l.warn(r.at, "bash %q matches only a text that is typed like this as a whole: %s; to stop a command wherever it stands, name it alone",
 			clip(r.pattern.text), why)
 	case r.action == Ask:
-		l.warn(r.at, "bash %q is no rule for any command, so its guidance and humanOnly never count: %s", clip(r.pattern.text), why)
+		l.warn(r.at, "bash %q matches no command, so its guidance and humanOnly never count: %s", clip(r.pattern.text), why)
 	default:
 		l.warn(r.at, "bash %q is a deny that stops nothing: %s", clip(r.pattern.text), why)
 	}

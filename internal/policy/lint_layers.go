@@ -15,7 +15,7 @@ func (l *linter) loosening(layer Layer) {
 	rules := l.s.rules.rules
 	for i := range rules {
 		if rules[i].action == Allow {
-			l.warn(rules[i].at, "allows of layer %s count only where the fleet layer trusts it (%s); elsewhere this layer can only tighten", layer, key)
+			l.warn(rules[i].at, "what layer %s allows counts only where the fleet layer trusts it (%s); elsewhere this layer can only tighten", layer, key)
 			return
 		}
 	}
@@ -27,7 +27,7 @@ func (l *linter) trusting() {
 		for _, e := range list.Elements {
 			root, _ := text(memberOf(e, "root"))
 			if root != "" && !strings.HasPrefix(root, "/") && !drive(root) {
-				l.warn(memberOf(e, "root").StartOffset, "the root %q is not absolute, and no project lies there: expected the path in which it lies", clip(root))
+				l.warn(memberOf(e, "root").StartOffset, "the root %q is not absolute, so no project matches it; expected the absolute path of the project", clip(root))
 			}
 			l.everyAgent(memberOf(e, "agents"), "that a project's own file may loosen the policy for every agent")
 		}
@@ -58,7 +58,7 @@ func (l *linter) flags() {
 		switch r := &rules[i]; {
 		case !r.anyOrder:
 		case r.surface.literal() && r.surface.text != surfaceBash:
-			l.warn(r.at, "flagsAnyOrder counts on bash alone; on %s it changes nothing", clip(r.surface.text))
+			l.warn(r.at, "flagsAnyOrder is for bash; on %s it changes nothing", clip(r.surface.text))
 		case !strings.Contains(" "+r.pattern.text, " -"):
 			l.warn(r.at, "bash %q names no flag, so flagsAnyOrder changes nothing", clip(r.pattern.text))
 		}

@@ -9,8 +9,8 @@ import (
 func TestLintSpellings(t *testing.T) {
 	t.Parallel()
 	for _, r := range []struct{ name, rules, want string }{
-		{"an outside path that is relative", `{"external_directory":{"vendor/*":"allow"}}`, `external_directory "vendor/*" hardly matches`},
-		{"an outside path to read that is relative", `{"external_directory_read":{"docs/*":"deny"}}`, "by its absolute path"},
+		{"an outside path that is relative", `{"external_directory":{"vendor/*":"allow"}}`, `external_directory "vendor/*" probably does not match`},
+		{"an outside path to read that is relative", `{"external_directory_read":{"docs/*":"deny"}}`, "are matched as absolute ones"},
 		{"a home in braces", `{"path":{"${HOME}/.npmrc":"deny"}}`, `write "~/.npmrc"`},
 		{"another user's home", `{"read":{"~root/*":"deny"}}`, "home of another user"},
 		{"two stars", `{"path":{"src/**/*.ts":"allow"}}`, `write "src/*.ts"`},
@@ -41,7 +41,7 @@ func TestLintFlags(t *testing.T) {
 		return permission(`{"` + surface + `":{"` + pattern + `":{"action":"deny","flagsAnyOrder":true}}}`)
 	}
 	for name, r := range map[string]struct{ doc, want string }{
-		"on another surface": {flagged("mcp", "a/b -x"), "flagsAnyOrder counts on bash alone"},
+		"on another surface": {flagged("mcp", "a/b -x"), "flagsAnyOrder is for bash"},
 		"without a flag":     {flagged("bash", "rm *"), "names no flag"},
 		"a hyphen in a word": {flagged("bash", "apt-get *"), "names no flag"},
 		"a flag":             {flagged("bash", "git push --force*"), ""},
@@ -64,9 +64,9 @@ func TestLintLayers(t *testing.T) {
 		doc   string
 		want  string
 	}{
-		{"a project that allows", shop, permission(`{"bash":{"make *":"allow"}}`), `f:1:25: allows of layer project/shop count only where the fleet layer trusts it (trustedProjects)`},
+		{"a project that allows", shop, permission(`{"bash":{"make *":"allow"}}`), `f:1:25: what layer project/shop allows counts only where the fleet layer trusts it (trustedProjects)`},
 		{"an agent that allows", careful, permission(`{"read":"allow"}`), "(trustedAgentNames)"},
-		{"an open shell that is no project's to open", shop, permission(`{"*":"allow"}`), "count only where"},
+		{"an open shell that is no project's to open", shop, permission(`{"*":"allow"}`), "counts only where"},
 		{"a wrapper in a project", shop, permission(`{"bash":{"sudo *":"allow"}}`), "never allows anything"},
 		{"trust for every agent", Fleet(), `{"trustedProjects":[{"id":"shop","root":"/srv/shop","agents":["*"]}]}`, `f:1:63: "*" means that a project's own file may loosen the policy for every agent`},
 		{"a root that is relative", Fleet(), `{"trustedProjects":[{"id":"shop","root":"shop","agents":["ci-1"]}]}`, "is not absolute"},

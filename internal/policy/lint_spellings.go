@@ -23,13 +23,13 @@ func (l *linter) pathSpelling(r *rule) {
 	why := ""
 	switch {
 	case crosscutting(r.surface.text) == surfaceExternal && !absolutePattern(p):
-		why = "what lies outside of the project is matched by its absolute path; write one, or begin with \"*\""
+		why = "paths outside of the project are matched as absolute ones; write an absolute path, or begin with \"*\""
 	case strings.HasPrefix(p, "${HOME}"):
 		why = "${HOME} stands for itself; write \"" + "~" + strings.TrimPrefix(p, "${HOME}") + "\""
 	case strings.HasPrefix(p, "~") && len(p) > 1 && p[1] != '/':
 		why = "the home of another user is not looked up; write its absolute path"
 	case strings.Contains(p, "**/"):
-		why = "\"*\" crosses slashes here, and \"**/\" wants one more of them; write \"" + strings.NewReplacer("**/*", "*", "**/", "*").Replace(p) + "\""
+		why = "\"*\" also matches slashes here, and \"**/\" needs one more slash; write \"" + strings.NewReplacer("**/*", "*", "**/", "*").Replace(p) + "\""
 	case strings.Contains(p, "{") && strings.Contains(p, ",") && strings.Contains(p, "}"):
 		why = "braces stand for themselves; write a rule for each"
 	case strings.Contains(p, "[") && strings.Contains(p, "]"):
@@ -39,7 +39,7 @@ func (l *linter) pathSpelling(r *rule) {
 	default:
 		return
 	}
-	l.warn(r.at, "%s %q hardly matches what it was meant for: %s", r.surface.text, clip(p), why)
+	l.warn(r.at, "%s %q probably does not match what was meant: %s", r.surface.text, clip(p), why)
 }
 
 // absolutePattern says whether a pattern can match an absolute path.
@@ -53,7 +53,7 @@ func (l *linter) expression(r *rule) {
 	p := r.pattern.text
 	for _, sign := range []string{`\s`, `\b`, `\d`, `\w`, `\S`, "(?", ".*$", "[^", "|^"} {
 		if strings.Contains(p, sign) || strings.HasPrefix(p, "^") {
-			l.warn(r.at, "bash %q looks like a regular expression; patterns know \"*\" and \"?\" alone, and match the whole command", clip(p))
+			l.warn(r.at, "bash %q looks like a regular expression; the only wildcards are \"*\" and \"?\", and a pattern matches the whole command", clip(p))
 			return
 		}
 	}

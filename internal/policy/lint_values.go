@@ -22,7 +22,7 @@ func (l *linter) values() {
 		case pathSurface(surface):
 			l.directory(r)
 		case surface != surfaceBash && surface != surfaceSkill && slip(surface) == "" && !r.pattern.w.match("*"):
-			l.warn(r.at, "%s %q %s: nothing in the input of this tool is matched; write an action for the whole tool, or rules on \"path\"",
+			l.warn(r.at, "%s %q %s: patterns are not matched against the input of this tool; write an action for the whole tool, or rules on \"path\"",
 				clip(surface), clip(r.pattern.text), useless(r))
 		}
 	}
