@@ -42,7 +42,7 @@ var readmeCommands = map[string]struct {
 	`assent answer ASK-ID deny --reason "not before the release"`: {exit: 3, want: "decided already"},
 	`assent log`:        {want: "allowed_by_human"},
 	`assent log ASK-ID`: {want: "permission_request.approved"},
-	`assent policy explain --policy examples/policy.jsonc -- 'go test ./... && git push --force'`: {want: "to be allowed:"},
+	`assent policy explain --policy examples/policy.jsonc 'go test ./... && git push --force'`: {want: "to be allowed:"},
 	`assent policy test examples/policy.test.jsonc`:                                               {want: "cases hold"},
 	`assent policy check examples/policy.jsonc`:                                                   {want: "ok, 0 warnings"},
 	`assent install claude-code`:                                                                  {exit: 2, want: "onFailure"}, // no terminal here: it shows the change and writes nothing

@@ -104,7 +104,8 @@ func misplaced(e *json.SemanticError) string {
 		if parent := dotted(e.JSONPointer.Parent()); parent != "" {
 			where = " in " + parent
 		}
-		return fmt.Sprintf("unknown key %q%s", clip(e.JSONPointer.LastToken()), where)
+		name := e.JSONPointer.LastToken()
+		return fmt.Sprintf("unknown key %q%s%s", clip(name), where, meant(name, e.GoType))
 	}
 	what := dotted(e.JSONPointer)
 	if what == "" {
@@ -123,6 +124,45 @@ func misplaced(e *json.SemanticError) string {
 		out += " that is out of range or not what is expected here"
 	}
 	return out
+}
+
+// meant is the end of a sentence on an unknown key: the known one that is near.
+func meant(name string, t reflect.Type) string {
+	if t == nil || t.Kind() != reflect.Struct || len(name) > maxShown {
+		return ""
+	}
+	best, at := "", 3
+	for i := range t.NumField() {
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if d := distance(strings.ToLower(name), key); key != "" && key != "-" && d < at && d < len(key)-1 {
+			best, at = key, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance is the number of letters to change, put in or take out to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // dotted is a place in a document as people write it: "cases.0.call", without a

@@ -115,7 +115,7 @@ func (s *Snapshot) Explain(c Call, grants []Grant) Explanation {
 func (x *Explanation) addPassed(t *tracing) {
 	for i, u := range x.Units {
 		spoken := slices.ContainsFunc(x.Said, func(s Said) bool {
-			return s.Unit == i && s.Surface == surfaceBash && s.Value == u.Text && !s.Floor
+			return s.Unit == i && s.Surface == surfaceBash && s.Value == u.Text && (!s.Floor || s.Place != Position{})
 		})
 		at := slices.IndexFunc(t.seen, func(n noted) bool {
 			return n.entry.Surface == surfaceBash && shorten(n.entry.Value) == u.Text && n.entry.MatchedPattern == u.Pattern
