@@ -170,7 +170,7 @@ func (t *tree) ways(x policy.Explanation) {
 		if len(w.Blocks) > 0 {
 			t.linef("", "\nno rule can make this %s:", goals[w.To])
 			for _, b := range w.Blocks {
-				t.linef("  ", "%s", blocked(b))
+				t.linef("  ", "%s", blocked(b, x.Clamped))
 			}
 			continue
 		}
@@ -182,7 +182,7 @@ func (t *tree) ways(x policy.Explanation) {
 }
 
 // blocked says what stands in the way of a ruling, why, and what would lift it.
-func blocked(e policy.Entry) string {
+func blocked(e policy.Entry, clamped string) string {
 	name := safe(e.MatchedPattern)
 	if group := e.Builtin(); group != "" {
 		name = "the built-in rule of " + group
@@ -190,7 +190,9 @@ func blocked(e policy.Entry) string {
 		name = fmt.Sprintf("%s %q", safe(e.Surface), name)
 	}
 	lift := "nothing in a policy lifts this"
-	if by := e.LiftedBy(); by != "" {
+	if clamped != "" && e.Reason == clamped {
+		lift = "mending the layer lifts this"
+	} else if by := e.LiftedBy(); by != "" {
 		lift = "only " + by + " lifts this"
 	}
 	return fmt.Sprintf("%s: %s (%s)", name, safe(strings.TrimSuffix(e.Because(), ".")), lift)

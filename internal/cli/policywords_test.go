@@ -75,6 +75,16 @@ func TestABrokenLayerIsSaid(t *testing.T) {
 	}
 }
 
+// TestExplainSaysThatALayerIsBroken: once, and that mending it is what helps.
+func TestExplainSaysThatALayerIsBroken(t *testing.T) {
+	t.Parallel()
+	code, out, errs := explain(t, `{"layers":{"fleet":{"permission":{"*":"allow"}},"project":{"permision":{}}},"tool":"bash","input":{"command":"ls"}}`, "--call", "-")
+	if code != ExitOK || strings.Count(out, `"*": allow, held to ask`) != 1 || !strings.Contains(out, "(mending the layer lifts this)") ||
+		!strings.Contains(errs, "every allow is held to ask") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
 // TestCaseFilesAreReadInWords: a place, and no type of this program.
 func TestCaseFilesAreReadInWords(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,8 @@ type Explanation struct {
 	Said []Said
 	// Ways are, for each other action, what would have to change.
 	Ways []Way
+	// Clamped says why every allow is held to an ask, "" where none is.
+	Clamped string
 }
 
 // noted is one look at the rules: what they said before grants, and of what.
@@ -100,7 +102,7 @@ func (s *Snapshot) traced(t *tracing) *Snapshot {
 // Explain rules a call as RuleWith does, and says what led to the ruling.
 func (s *Snapshot) Explain(c Call, grants []Grant) Explanation {
 	t := &tracing{}
-	out := Explanation{Ruling: s.traced(t).RuleWith(c, grants)}
+	out := Explanation{Ruling: s.traced(t).RuleWith(c, grants), Clamped: s.clamped}
 	for _, e := range out.Entries {
 		out.Said = append(out.Said, t.said(e))
 	}
