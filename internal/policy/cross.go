@@ -26,6 +26,9 @@ func (s *Snapshot) crossReadings(p *place, readings []pathReading, typed string,
 		if e, ok := s.pathEntry(p, r, typed, v, dir); ok {
 			out = append(out, e)
 		}
+		if e, ok := s.skillEntry(p, r, typed, dir); ok {
+			out = append(out, e)
+		}
 		if r.odd != "" {
 			out = append(out, floor(surfacePath, typed, "odd-path:"+r.odd, "this spelling of a path may lead to another file than it says; write the plain name"))
 		}

@@ -211,12 +211,21 @@ func (e *evaluation) bare(p *place, word string, dir direction, unit int) {
 		if found := e.s.directedAt(p, &r, word, dir); speaksOf(found) {
 			e.bareRule(p, found, r, word, unit)
 		}
+		e.bareSkill(p, r, word, dir, unit)
 		return
 	}
 	for _, r := range p.readings(word) {
 		if found := e.s.directed(surfacePath, p.home, r.values(word), dir); speaksOf(found) {
 			e.bareRule(p, found, r, word, unit)
 		}
+		e.bareSkill(p, r, word, dir, unit)
+	}
+}
+
+func (e *evaluation) bareSkill(p *place, r pathReading, word string, dir direction, unit int) {
+	if entry, ok := e.s.skillEntry(p, r, word, dir); ok {
+		entry.Unit = unit
+		e.add(entry)
 	}
 }
 

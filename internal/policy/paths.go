@@ -157,7 +157,9 @@ func (r pathReading) values(typed string) values {
 			v.exact = append(v.exact, windowsSpellings(r.rel)...)
 		}
 	case r.rel != "":
-		v.exact = []string{r.abs, r.rel}
+		if v.exact = []string{r.abs, r.rel}; r.rel == typed {
+			v.wide = nil // said already
+		}
 	default:
 		v.exact = []string{r.abs}
 	}

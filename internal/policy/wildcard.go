@@ -68,14 +68,14 @@ func matchParts(parts []part, value string) bool {
 		return n == len(value)
 	}
 	value = value[n:]
-	last := parts[len(parts)-1]
+	last := &parts[len(parts)-1]
 	if !last.suffix(value) {
 		return false // sooner told than what stands in between
 	}
-	for _, p := range parts[1 : len(parts)-1] {
+	for i := 1; i < len(parts)-1; i++ {
 		// The earliest end is always the best choice: what follows can only
 		// gain from more text.
-		end := p.find(value)
+		end := parts[i].find(value)
 		if end < 0 {
 			return false
 		}
@@ -140,7 +140,7 @@ func compilePart(text string) part {
 }
 
 // prefix says whether value starts with the part, and how many bytes it took.
-func (p part) prefix(value string) (int, bool) {
+func (p *part) prefix(value string) (int, bool) {
 	if p.masks == nil {
 		return len(p.text), strings.HasPrefix(value, p.text)
 	}
@@ -159,7 +159,7 @@ func (p part) prefix(value string) (int, bool) {
 }
 
 // suffix says whether value ends with the part.
-func (p part) suffix(value string) bool {
+func (p *part) suffix(value string) bool {
 	if p.masks == nil {
 		return strings.HasSuffix(value, p.text)
 	}
@@ -177,7 +177,7 @@ func (p part) suffix(value string) bool {
 
 // find returns where the first occurrence of the part in value ends, -1 if
 // there is none.
-func (p part) find(value string) int {
+func (p *part) find(value string) int {
 	if p.masks == nil {
 		i := strings.Index(value, p.text)
 		if i < 0 {
@@ -193,7 +193,7 @@ func (p part) find(value string) int {
 
 // scan is the bit-parallel search: bit i of state says that the last i+1
 // characters read match the first i+1 of the part.
-func (p part) scan(value string) int {
+func (p *part) scan(value string) int {
 	if p.ascii != nil {
 		return p.scanShort(value)
 	}
@@ -220,7 +220,7 @@ func (p part) scan(value string) int {
 }
 
 // scanShort is scan for a part of at most 64 characters.
-func (p part) scanShort(value string) int {
+func (p *part) scanShort(value string) int {
 	state, bit := uint64(0), uint64(1)<<(p.chars-1)
 	for i := 0; i < len(value); {
 		mask := p.wild[0]
