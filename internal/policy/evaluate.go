@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,16 +18,23 @@ const (
 	maxShown    = 1024
 )
 
+// evaluations are used again: one is the largest part of what a ruling takes.
+var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
+
 // ruleAlone rules one call under the rules of s itself.
 func (s *Snapshot) ruleAlone(c Call) Ruling {
 	args, known := arguments(c.Input)
-	e := evaluation{s: s, place: placeOf(c), args: args, input: c.Input, servers: c.MCPServers}
+	e := evaluations.Get().(*evaluation)
+	*e = evaluation{s: s, place: placeOf(c), args: args, input: c.Input, servers: c.MCPServers}
 	e.tool, e.own = kindOfTool(strings.TrimSpace(c.Tool))
 	e.run(known)
 	e.bound()
 	e.out.settle()
 	e.out.Suggest = e.suggest()
-	return e.out
+	out := e.out
+	*e = evaluation{} // nothing of a call outlives it
+	evaluations.Put(e)
+	return out
 }
 
 // evaluation is one ruling in the making.

@@ -255,6 +255,9 @@ func (e *evaluation) others(args map[string]any, known bool) bool {
 		e.maybePath(text)
 		return true
 	}
+	if len(args) == 0 {
+		return known
+	}
 	paths, all := otherPaths(args)
 	if !all {
 		e.add(floor(e.tool, "", "unknown-input", "the call's input is too large to find all paths in it"))

@@ -43,10 +43,11 @@ func arguments(input jsontext.Value) (args map[string]any, ok bool) {
 	if tooNestedInput(input) {
 		return nil, false
 	}
-	if err := json.Unmarshal(input, &args); err != nil {
+	var read map[string]any
+	if err := json.Unmarshal(input, &read); err != nil {
 		return nil, false
 	}
-	return args, true
+	return read, true
 }
 
 // tooNestedInput bounds the recursion over an input; brackets in texts count,
