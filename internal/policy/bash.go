@@ -145,6 +145,9 @@ func (r *shellRuling) spellings(u *shell.Unit) values {
 	if u.Shape != u.Text && u.Shape != "" {
 		v.exact[0], v.wide = u.Shape, append(v.wide, u.Text)
 	}
+	if plain := u.Plain(); plain != "" {
+		v.exact = append(v.exact, plain) // git -C web status
+	}
 	if r.place.fold && len(u.Words) > 0 {
 		small := *u
 		small.Words = append([]string{strings.ToLower(u.Words[0])}, u.Words[1:]...)

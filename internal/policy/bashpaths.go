@@ -102,6 +102,9 @@ func (e *evaluation) unitPaths(at *place, u *shell.Unit, unit int, seen map[seen
 			e.bare(at, file, ways[i], unit) // a file of a revision
 		}
 	}
+	if program == "git" {
+		e.gitElsewhere(at, u, ways, unit)
+	}
 	if copying[program] {
 		e.copiedInto(at, u, unit)
 	}

@@ -15,7 +15,7 @@ const everyday = `{"*":"ask","read":"allow","write":"allow","edit":"allow",
 
 var everydayPrograms = strings.Fields(`git go gofmt golangci-lint npm pnpm yarn node tsc eslint prettier vitest jest cargo rustc python3 pytest pip ruff mypy make cd docker
 	kubectl gh ls cat head tail wc sed awk sort uniq grep rg find fd tree du df diff cut tr jq mkdir touch cp mv rm chmod echo printf date which pwd test [ uname sleep curl
-	tee true set read export wait break terraform psql sqlite3 xxd tar unzip ps kill lsof command bash ./scripts/run.sh`)
+	tee true set read export wait break terraform psql sqlite3 xxd tar unzip ps kill lsof command bash pushd popd ./scripts/run.sh`)
 
 // everydayCommands are commands as agents type them; ⏎ is a line's end.
 func everydayCommands(t *testing.T) []string {

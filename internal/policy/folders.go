@@ -327,3 +327,20 @@ func (e *evaluation) anywhere(at *place, program, word string, dir direction, un
 func rootedWord(word string) bool {
 	return strings.HasPrefix(word, "/") || word == "~" || strings.HasPrefix(word, "~/") || strings.HasPrefix(word, "$HOME") || strings.HasPrefix(word, "${HOME}")
 }
+
+// gitElsewhere rules the words behind "git -C DIR" as seen from there.
+func (e *evaluation) gitElsewhere(at *place, u *shell.Unit, ways []direction, unit int) {
+	there, gone := *at, false
+	for i := 1; i < len(u.Words); i++ {
+		switch {
+		case u.Words[i] == "-C" && i+1 < len(u.Words) && !u.IsProse(i+1):
+			i++
+			there, gone = there.at(u.Words[i], wordKind(u, i) == shell.Unknown && !homeWord(u.Words[i])), true
+		case gone && len(u.Words[i]) <= maxWord && !u.IsProse(i):
+			e.bare(&there, u.Words[i], ways[i], unit)
+			if _, file, ok := strings.Cut(u.Words[i], ":"); ok && !isURL(u.Words[i]) {
+				e.bare(&there, file, ways[i], unit)
+			}
+		}
+	}
+}

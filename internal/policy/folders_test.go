@@ -29,3 +29,14 @@ func TestCopiesUnderRulesOnNames(t *testing.T) {
 	bashRows(t, guarded, Allow, "cp .env.example x", "cp a.txt b", "cp -r src out", "popd; ls")
 	bashRows(t, guarded, Ask, "popd; cat a.txt", "popd; cat a/id_rsa/../x", "cd -; cat ./a")
 }
+
+// What git takes in front of its subcommand and changes nothing is no part of
+// what a rule has to say.
+func TestOptionsInFrontOfGitsSubcommand(t *testing.T) {
+	t.Parallel()
+	rules := `{"*":"ask","path":{"*":"allow","config/prod.json":"deny"},"external_directory":"ask","bash":{"*":"ask","git status *":"allow","git log *":"allow","git show *":"allow","git log --all *":"ask"}}`
+	bashRows(t, rules, Allow, "git -C web status", "git --no-pager log", "git -P log -n 3", "git --no-optional-locks status --short", "git -C web --no-pager log --oneline", "git -C web -C src status", "git --literal-pathspecs log -- a", "git -C config show HEAD:./dev.json")
+	bashRows(t, rules, Ask, "git -C ../x status", "git -C /opt/x status", "git -C $X status", "git -C \"$X\" log", "git -C web push", "git -C web", "git -C status", "git -c core.pager=x log", "git --git-dir=x status", "git --work-tree=x status",
+		"git --paginate log", "git --exec-path=x status", "git -C web -c a.b=c log", "git --no-pager log --all", "git -C web x/y", "git --bare log", "mygit -C web status", "./git -C web status", "git -C web --no-pager $x")
+	bashRows(t, rules, Deny, "git -C config show HEAD:./prod.json", "git -C config log -- prod.json", "git -C web -C ../config log prod.json")
+}

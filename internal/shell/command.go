@@ -170,6 +170,35 @@ func (u *Unit) Subcommand() []string {
 	return append([]string{"git"}, rest...)
 }
 
+// gitQuiet are options in front of git's subcommand that change nothing of what
+// it does.
+var gitQuiet = []string{"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"}
+
+// Plain is the text of a proven command of git without the options in front of
+// its subcommand that only say where it runs and how it shows what it found; ""
+// for every other command.
+func (u Unit) Plain() string {
+	if u.Why != "" || len(u.Words) < 3 || u.Words[0] != "git" || u.Shape != u.Text {
+		return ""
+	}
+	i := 1
+	for i < len(u.Words) && u.Kind(i) == Fixed {
+		switch w := u.Words[i]; {
+		case slices.Contains(gitQuiet, w):
+			i++
+			continue
+		case w == "-C" && i+1 < len(u.Words) && u.Kind(i+1) == Fixed:
+			i += 2
+			continue
+		}
+		break
+	}
+	if i == 1 || i >= len(u.Words) || strings.HasPrefix(u.Words[i], "-") {
+		return ""
+	}
+	return join("git", u.Words[i:])
+}
+
 func join(program string, args []string) string {
 	return strings.Join(append([]string{program}, args...), " ")
 }

@@ -58,7 +58,7 @@ func TestDirectories(t *testing.T) {
 		"x": "", "cd a && x": "a", "cd a; x": "a or ", "cd a || exit; x": "a", "cd a && cd ../b && x": "b", "cd /a && cd b && x": "/a/b", "cd && x": "~",
 		"cd ~/a && cd .. && x": "~", "cd ~ && cd .. && x": "lost", "cd \"$HOME/a\" && x": "~/a", "cd - && x": "lost", "cd $y && x": "lost", "(cd a); x": "",
 		"{ cd a; } && x": "a", "cd a | x": "", "cd a & x": "", "if cd a; then x; fi": "a", "if y; then cd a; fi && x": "a or ", "while y; do cd a; done; x": "lost",
-		"pushd a && x": "lost", "bash -c 'cd a && x'": "a", "cd a && bash -c 'cd b && x'": "a/b", "find . -execdir x ';'": "lost", "command cd a && x": "a", "! cd a && x": "",
+		"pushd a && x": "a", "pushd a; pushd b; x": "a/b or b or a or ", "pushd && x": "lost", "pushd +1 && x": "lost", "pushd -n a; x": "lost", "pushd a; popd; x": "lost or ", "bash -c 'cd a && x'": "a", "cd a && bash -c 'cd b && x'": "a/b", "find . -execdir x ';'": "lost", "command cd a && x": "a", "! cd a && x": "",
 	} {
 		got := "no x"
 		for _, u := range Read(text).Units {
