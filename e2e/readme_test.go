@@ -43,11 +43,11 @@ var readmeCommands = map[string]struct {
 	`assent log`:        {want: "allowed_by_human"},
 	`assent log ASK-ID`: {want: "permission_request.approved"},
 	`assent policy explain --policy examples/policy.jsonc 'go test ./... && git push --force'`: {want: "to be allowed:"},
-	`assent policy test examples/policy.test.jsonc`:                                               {want: "cases hold"},
-	`assent policy check examples/policy.jsonc`:                                                   {want: "ok, 0 warnings"},
-	`assent install claude-code`:                                                                  {exit: 2, want: "onFailure"}, // no terminal here: it shows the change and writes nothing
-	`assent doctor`:                                                                               {want: "a call that must be denied was denied"},
-	`assent links`:                                                                                {want: "model-judge"},
+	`assent policy test examples/policy.test.jsonc`:                                            {want: "cases hold"},
+	`assent policy check examples/policy.jsonc`:                                                {want: "ok, 0 warnings"},
+	`assent install claude-code`:                                                               {exit: 2, want: "onFailure"}, // no terminal here: it shows the change and writes nothing
+	`assent doctor`:                                                                            {want: "a call that must be denied was denied"},
+	`assent links`:                                                                             {want: "model-judge"},
 }
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")

@@ -40,3 +40,22 @@ func TestOptionsInFrontOfGitsSubcommand(t *testing.T) {
 		"git --paginate log", "git --exec-path=x status", "git -C web -c a.b=c log", "git --no-pager log --all", "git -C web x/y", "git --bare log", "mygit -C web status", "./git -C web status", "git -C web --no-pager $x")
 	bashRows(t, rules, Deny, "git -C config show HEAD:./prod.json", "git -C config log -- prod.json", "git -C web -C ../config log prod.json")
 }
+
+// A tool that nobody here knows may run a command under any name that says so.
+func TestArgumentsThatMayBeCommands(t *testing.T) {
+	t.Parallel()
+	s := mustCompile(t, permission(`{"*":"allow","bash":{"*":"allow","id *":"deny"}}`))
+	rule := func(args m) Action {
+		return s.Rule(Call{Tool: "frob", Input: inputOf(t, args), Cwd: "/repo", Home: "/home/me"}).Action
+	}
+	for _, args := range []m{{"cmd": "id x"}, {"commands": []string{"ls", "id x"}}, {"commands": []string{"id", "x"}}, {"script": "ls; id x"}, {"Shell_Command": "id x"}, {"cmdline": "id x"}, {"commandLine": "id x"}} {
+		if got := rule(args); got != Deny {
+			t.Errorf("%v is %s", args, got)
+		}
+	}
+	for _, args := range []m{{"cmd": "ls"}, {"commands": []string{"ls", "pwd"}}, {"code": "id = 1"}, {"text": "id x"}, {"script": "build"}} {
+		if got := rule(args); got != Allow {
+			t.Errorf("%v is %s", args, got)
+		}
+	}
+}

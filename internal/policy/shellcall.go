@@ -169,23 +169,41 @@ func (s *Snapshot) unitRule(surface string, p *place, u *shell.Unit) (Entry, *ru
 // carries under the name of a command: what makes a call a shell call is that
 // it runs a command, not what it is called.
 func (e *evaluation) maybeCommands(args map[string]any) {
-	for _, key := range []string{"command", "cmd"} {
-		var text string
-		switch v := args[key].(type) {
-		case string:
-			text = v
-		case []any:
-			text = argvText(v)
-		}
-		if text == "" {
+	for _, key := range sortedKeys(args) {
+		if !holdsCommand(key) {
 			continue
 		}
-		cmd := shell.Read(text)
-		e.selfShell(cmd)
-		for i := range cmd.Units {
-			if got, found := e.s.unitRule(surfaceBash, &e.place, &cmd.Units[i]); found != nil && got.Action == Deny && !found.pattern.w.any() {
-				e.add(got)
+		switch v := args[key].(type) {
+		case string:
+			e.maybeCommand(v)
+		case []any:
+			e.maybeCommand(argvText(v))
+			for _, one := range v[:min(len(v), maxSuffixes)] {
+				if text, ok := one.(string); ok && strings.ContainsAny(text, " \t\n") {
+					e.maybeCommand(text) // a list of commands
+				}
 			}
+		}
+	}
+}
+
+// holdsCommand says whether an argument's name says that it holds a command:
+// cmd, shell_command, script. What holds "code" is of any language, where "id = 1"
+// is no command.
+func holdsCommand(key string) bool {
+	key = strings.ToLower(key)
+	return strings.Contains(key, "command") || strings.Contains(key, "cmd") || key == "script" || key == "shell"
+}
+
+func (e *evaluation) maybeCommand(text string) {
+	if text == "" {
+		return
+	}
+	cmd := shell.Read(text)
+	e.selfShell(cmd)
+	for i := range cmd.Units {
+		if got, found := e.s.unitRule(surfaceBash, &e.place, &cmd.Units[i]); found != nil && got.Action == Deny && !found.pattern.w.any() {
+			e.add(got)
 		}
 	}
 }
