@@ -108,10 +108,17 @@ func listLayers(ctx context.Context, env *Env, read func(context.Context) ([]lay
 		return err
 	}
 	out := []storedLayer{}
+	seen := map[policy.Layer]bool{}
 	for _, e := range entries {
-		if !standing || !e.Removed {
-			out = append(out, storedAs(e, false))
+		if standing && e.Removed {
+			continue
 		}
+		l := storedAs(e, false)
+		if seen[e.Layer] && !e.Removed { // a newer revision stands before it
+			l.State = "replaced"
+		}
+		seen[e.Layer] = true
+		out = append(out, l)
 	}
 	if asJSON {
 		return printJSON(env, out)
@@ -181,9 +188,10 @@ func policyHistory(env *Env) *cobra.Command {
 	var t target
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "history [LAYER]",
-		Short:   "List the revisions of the policy, newest first",
-		Long:    `Lists every revision that is kept, of all layers or of one, newest first.`,
+		Use:   "history [LAYER]",
+		Short: "List the revisions of the policy, newest first",
+		Long: `Lists every revision that is kept, of all layers or of one, newest first. Of each layer
+only the newest can be in force; the others are replaced.`,
 		Example: "  assent policy history\n  assent policy history agent/reviewer --json",
 		Args:    atMostOne("LAYER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

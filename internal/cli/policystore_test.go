@@ -72,6 +72,7 @@ func TestLayersArePushedAndRemoved(t *testing.T) {
 		{"show agent/reviewer --revision 3", ExitOK, tightening, ""},
 		{"show fleet --revision 99", ExitFailure, "", "no such revision"},
 		{"history agent/reviewer", ExitOK, "removed\nagent/reviewer", ""},
+		{"history agent/reviewer", ExitOK, " replaced\n", ""},
 		{"diff team/x", ExitUsage, "", "expected fleet, project/<id>"},
 	} {
 		code, out, errs := d.typed(t, Policy, append([]string{"policy"}, strings.Fields(r.args)...)...)
