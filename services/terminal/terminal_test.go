@@ -206,14 +206,19 @@ func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 		})
 	}
 	t.Run("after the ask was decided, with what was decided", func(t *testing.T) {
-		id := protocol.NewAskID()
-		d := protocol.Decision{Ask: id, Node: nodetest.Name, Agent: "ci", Result: no, Outcome: protocol.DeniedByRule, Surface: "bash",
-			DecidedBy: protocol.Decider{Kind: protocol.DeciderHuman, Name: "oncall-2"}, DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{}}
-		subject := must(r.Subjects.Decision(id, "ci", "bash", no))(t)
-		must(r.gate.Request(subject, must(protocol.Write(d))(t), soon))(t)
-		got := a.answer(answerOf(a.name, id, allow))
-		if got.Accepted || got.AnsweredBy != "oncall-2" || got.Verdict != no || !got.At.Equal(d.DecidedAt) || !strings.Contains(got.Error, "denied_by_rule") {
-			t.Errorf("receipt %+v", got)
+		for by, first := range map[protocol.Decider]string{
+			{Kind: protocol.DeciderHuman, Name: "oncall-2"}: "oncall-2",
+			{Kind: protocol.DeciderRule, Name: "bash"}:      "", // a rule is nobody
+		} {
+			id := protocol.NewAskID()
+			d := protocol.Decision{Ask: id, Node: nodetest.Name, Agent: "ci", Result: no, Outcome: protocol.DeniedByRule, Surface: "bash",
+				DecidedBy: by, DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{}}
+			subject := must(r.Subjects.Decision(id, "ci", "bash", no))(t)
+			must(r.gate.Request(subject, must(protocol.Write(d))(t), soon))(t)
+			got := a.answer(answerOf(a.name, id, allow))
+			if got.Accepted || got.AnsweredBy != first || got.Verdict != no || !got.At.Equal(d.DecidedAt) || !strings.Contains(got.Error, "denied_by_rule") {
+				t.Errorf("receipt %+v", got)
+			}
 		}
 	})
 	t.Run("that is no answer", func(t *testing.T) {

@@ -128,7 +128,10 @@ func (t *Terminal) late(ctx context.Context, id string) (protocol.AnswerReceipt,
 		return refusal(id, "no ask with this id is pending or decided"), nil
 	}
 	r := refusal(id, fmt.Sprintf("decided already: %s (%s)", d.Result, d.Outcome))
-	r.AnsweredBy, r.Verdict, r.At = d.DecidedBy.Name, d.Result, d.DecidedAt
+	r.Verdict, r.At = d.Result, d.DecidedAt
+	if d.DecidedBy.Kind == protocol.DeciderHuman { // what rules, links and grants are called is nobody's name
+		r.AnsweredBy = d.DecidedBy.Name
+	}
 	return r, nil
 }
 
