@@ -79,10 +79,14 @@ func (f *grantFlags) grant(item pending.Item) (*protocol.Grant, error) {
 		return nil, err
 	}
 	g, err := desk.Grant(item, protocol.Scope(f.scope), f.surface, f.patterns, end, f.uses)
-	if err != nil {
+	switch s := protocol.Scope(f.scope); {
+	case err == nil:
+		return &g, nil
+	case item.Ask.Session.ID == "" && (s == protocol.ScopeSession || s == protocol.ScopeTree):
+		return nil, fmt.Errorf("%w: answer without --grant, or with --grant agent, which holds for this agent everywhere", err)
+	default:
 		return nil, fmt.Errorf("%w: see `assent pending`, or answer without --grant", err)
 	}
-	return &g, nil
 }
 
 // grantLine is a grant in one line, for whoever is about to give it.

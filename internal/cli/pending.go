@@ -81,8 +81,23 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny [--grant session|agent]")
+	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny"+offered(items))
 	return nil
+}
+
+// offered are the scopes in which something that is pending can be granted.
+func offered(items []pending.Item) string {
+	scopes := ""
+	for _, i := range items {
+		switch g, err := sessionGrant(i); {
+		case err != nil:
+		case g.Scope == protocol.ScopeSession:
+			return " [--grant session|agent]"
+		default:
+			scopes = " [--grant agent]"
+		}
+	}
+	return scopes
 }
 
 // suggested is the pattern that is offered for a grant, with its surface.
