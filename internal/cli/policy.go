@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/client/project"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -43,10 +46,13 @@ warnings under --strict.`,
 		Example: "  assent policy check policy.jsonc\n  assent policy check --strict policy.jsonc   # in a pipeline\n  assent policy check - < policy.jsonc\n" +
 			"  assent policy check --layer project/shop .assent/policy.jsonc",
 		Args: exactArgs("FILE"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := policy.ParseNewLayer(layer)
 			if err != nil {
 				return usagef("--layer: %w", err)
+			}
+			if !cmd.Flags().Changed("layer") && strings.HasSuffix(filepath.ToSlash(args[0]), project.PolicyFile) {
+				fmt.Fprintln(env.Stderr, "assent: checked as the fleet layer; where this is a project's own policy, add --layer project/ID: it may hold less")
 			}
 			return checkPolicy(env, at, args[0], asJSON, strict)
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/client/project"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -99,11 +101,41 @@ func (c *explainCommand) run(args []string) error {
 	if why := s.Clamped(); why != "" {
 		fmt.Fprintf(c.env.Stderr, "assent: every allow is held to ask: %s\n", protocol.Safe(why, 2000, true))
 	}
+	c.sayLeftOut()
 	x := s.Explain(c.line.policyCall(), grants)
 	if c.json {
 		return printJSON(c.env, explainedOf(x))
 	}
 	return newTree(c.env).print(c.line, x)
+}
+
+// sayLeftOut says that the project of the call's folder has a policy of its own
+// which no flag names: a gate rules by it too.
+func (c *explainCommand) sayLeftOut() {
+	if c.line.Layers != nil || !c.line.Resolve || len(c.layers.layers) > 0 {
+		return
+	}
+	p, err := project.Find(c.line.Cwd)
+	file := filepath.Join(p.Root, project.PolicyFile)
+	switch {
+	case err != nil:
+		fmt.Fprintf(c.env.Stderr, "assent: not counted: %s\n", protocol.Safe(err.Error(), 500, false))
+	case p.HasPolicy && !sameFile(file, c.layers.policy):
+		spec, err := syntax.Quote("project/"+p.ID+"="+file, syntax.LangBash)
+		if err != nil {
+			return // no shell could say it
+		}
+		fmt.Fprintf(c.env.Stderr, "assent: this project's own policy is not counted; a gate does: add --layer %s\n", protocol.Safe(spec, 500, false))
+	}
+}
+
+func sameFile(a, b string) bool {
+	left, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	right, err := os.Stat(b)
+	return err == nil && os.SameFile(left, right)
 }
 
 // read fills the line from flags, arguments or a file.

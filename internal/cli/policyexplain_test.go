@@ -153,6 +153,34 @@ func TestPolicyExplainUnderLayers(t *testing.T) {
 	}
 }
 
+// TestPolicyExplainSaysWhatItLeavesOut: a project's own policy counts at a gate,
+// and here only where it is named.
+func TestPolicyExplainSaysWhatItLeavesOut(t *testing.T) {
+	root := t.TempDir()
+	own := filepath.Join(root, ".assent", "policy.jsonc")
+	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(own, []byte(`{"permission":{"bash":{"make *":"deny"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := policyAt(t, explainedPolicy)
+	t.Chdir(root)
+	for name, r := range map[string]struct {
+		args []string
+		errs string
+	}{
+		"not named":           {[]string{"--policy", p, "make", "all"}, "own policy is not counted"},
+		"named":               {[]string{"--policy", p, "--layer", "project/shop=" + own, "make", "all"}, ""},
+		"another folder":      {[]string{"--policy", p, "--cwd", "/repo", "make", "all"}, ""},
+		"taken for the fleet": {[]string{"--policy", own, "make", "all"}, ""},
+	} {
+		if code, _, errs := explain(t, "", r.args...); code != ExitOK || !strings.Contains(errs, r.errs) || r.errs == "" && errs != "" {
+			t.Errorf("%s: exit %d, stderr %q", name, code, errs)
+		}
+	}
+}
+
 func TestPolicyExplainRefuses(t *testing.T) {
 	t.Parallel()
 	p := policyAt(t, explainedPolicy)
