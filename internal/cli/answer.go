@@ -231,7 +231,7 @@ func oneID(part string, ids []string, where string) (string, error) {
 	case 1:
 		return fits[0], nil
 	case 0:
-		return "", fmt.Errorf("no ask whose id begins or ends with %s is %s", part, where)
+		return "", fmt.Errorf("no id that begins or ends with %s is %s", part, where)
 	default:
 		return "", usagef("%s fits %d asks, name one of them: %s", part, len(fits), strings.Join(fits[:min(len(fits), 10)], ", "))
 	}

@@ -24,7 +24,7 @@ func TestAskSaysTheDecision(t *testing.T) {
 		{"as JSON", []string{"--input", `{"command":"rm x"}`, "--json"}, ExitDenied, `"outcome":"denied_by_rule"`, ""},
 		{"junk", []string{"--input", `{"command":"junk"}`}, ExitFailure, "", "bad reply"},
 		{"a fault", []string{"--input", `{"command":"conflict"}`}, ExitFailure, "", "a new id"},
-		{"no decision in time", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "no decision in time: the ask was still pending at a person and is withdrawn"},
+		{"no decision in time", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "no decision in time: the ask was still waiting for a person and is withdrawn"},
 		{"who waits", []string{"--input", `{"command":"wait"}`, "--timeout", "700ms"}, ExitFailure, "", "waiting for a person: assent answer 01"},
 	} {
 		code, stdout, stderr := d.typed(Ask, append([]string{"ask", "--tool", "bash"}, row.args...)...)

@@ -135,7 +135,7 @@ func (e *withdrawnError) Error() string {
 	if e.stage == "" {
 		return what + ": the ask was still pending at the gate and is withdrawn"
 	}
-	return what + ": the ask was still pending at " + e.stage + " and is withdrawn"
+	return what + ": the ask was still waiting for " + e.stage + " and is withdrawn"
 }
 
 func (e *withdrawnError) Unwrap() error { return e.cause }

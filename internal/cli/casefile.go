@@ -116,6 +116,9 @@ func parseCases(path string, text []byte) (*caseFile, error) {
 		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, placeOfError(path, text, err), jsonwords.Of(err))
 	}
 	f := &caseFile{at: casePlaces(path, text, tree)}
+	if tree.Find("/permission") != nil {
+		return nil, fmt.Errorf("%w: %s is a policy; name a file of cases, which names the policy itself, as examples/policy.test.jsonc does", errCaseFile, path)
+	}
 	tree.Standardize() // in place: offsets stay those of the file
 	if err := json.Unmarshal(tree.Pack(), f, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errCaseFile, placeOfError(path, text, err), jsonwords.Of(err))

@@ -205,7 +205,7 @@ func (d *doctor) checkRecorded(ctx context.Context, id string) {
 			return
 		}
 		if strings.Contains(m.Subject, id) {
-			d.ok("record-call", "that denial is on the record, at %d", m.Seq)
+			d.ok("record-call", "that denial is on the record, number %d", m.Seq)
 			return
 		}
 	}

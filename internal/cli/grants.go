@@ -132,7 +132,7 @@ func grantID(ctx context.Context, s *grants.Store, id string) (string, error) {
 	for i, g := range all {
 		ids[i] = g.Ask
 	}
-	return oneID(id, ids, "that of a grant: see `assent grants list`")
+	return oneID(id, ids, "that of a grant (any more): see `assent grants list`")
 }
 
 func withGrants(ctx context.Context, env *Env, t target, use func(*grants.Store) error) error {

@@ -47,7 +47,7 @@ still ruled, and the exit code is 1. So does a fleet layer that is broken. Where
 layer is broken, the call is ruled without it and every allow becomes an ask, as at a gate:
 "clamped" then says why, and so does standard error.`,
 		Example: `  echo '{"id":"1","cwd":"/repo","tool":"bash","input":{"command":"git status"}}' | assent policy eval --policy policy.jsonc`,
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			e := evaluator{read: map[string]readLayer{}}
 			if file == "-" {

@@ -116,6 +116,7 @@ func TestPolicyTest(t *testing.T) {
 		{"no call", "no-call.jsonc", ExitFailure, nil, []string{"no-call.jsonc:2:13: the case has no call"}},
 		{"no description", "nameless.jsonc", ExitFailure, nil, []string{"the case has no description"}},
 		{"no JSON", "no-json.jsonc", ExitFailure, nil, []string{"no-json.jsonc"}},
+		{"a policy in place of cases", "policy.jsonc", ExitFailure, nil, []string{"policy.jsonc is a policy; name a file of cases"}},
 		{"no such layer", "bad-layer.jsonc", ExitFailure, nil, []string{"fleets", "expected fleet, project/<id>"}},
 		{"no file", "none.jsonc", ExitFailure, nil, []string{"reading cases", "none.jsonc"}},
 		{"no arguments", "", ExitUsage, nil, []string{"takes one FILE or more"}},

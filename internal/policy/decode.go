@@ -102,7 +102,7 @@ func (d *decoder) fleetOnly(key string, read func(v hujson.Value)) field {
 		return field{key, read}
 	}
 	return field{key, func(v hujson.Value) {
-		d.addf(v.StartOffset, "%s belongs to the fleet layer alone; this is layer %s, which holds permission and secretPaths", key, d.layer)
+		d.addf(v.StartOffset, "%s belongs to the fleet layer alone; this is layer %s, which holds permission, secretPaths and \"yoloMode\": false", key, d.layer)
 	}}
 }
 
