@@ -15,10 +15,13 @@ func (e *evaluation) folderWord(at *place, u *shell.Unit, program, word string, 
 	if !whole && !takesFolders(program, u) {
 		return
 	}
+	if word == "." && program == "git" {
+		return // "git init ." makes nothing but .git
+	}
 	if word == "." && program == "tar" && slices.ContainsFunc(u.Words, func(w string) bool { return strings.HasPrefix(w, "-C") || strings.HasPrefix(w, "--d") }) {
 		return // the folder behind that option is looked at
 	}
-	e.folderOf(at, word, dir, !whole || removing[program], !whole, unit)
+	e.folderOf(at, word, dir, !whole || removing[program], !whole && program != "git", unit)
 }
 
 // folderless are programs that take a folder for its name, or whose files in a

@@ -22,6 +22,14 @@ func TestFoldersThatHoldDeniedFiles(t *testing.T) {
 		"tar cf x.tar src", "tar -C src -cf - .", "ls ~", "cd ~", "ls -la ~/.ssh", "mkdir -p ~/.ssh", "chmod 700 ~/.ssh", "find ~/.ssh -type f", "popd; ls", "cd -; npm test", "prettier --write src", "pytest config")
 }
 
+// A folder that git makes, or fills, is one however it is written.
+func TestFoldersThatGitFills(t *testing.T) {
+	t.Parallel()
+	rules := `{"*":"allow","path_write":{"vendor/*":"deny"}}`
+	bashRows(t, rules, Deny, "git format-patch -o vendor HEAD", "git format-patch -ovendor HEAD", "git format-patch --output-directory=vendor HEAD", "git clone u vendor", "git init vendor", "git worktree add vendor", "git worktree add ./vendor", "git submodule add u vendor")
+	bashRows(t, rules, Allow, "git format-patch -o out HEAD", "git clone https://x.y/z", "git clone u lib", "git init", "git init .", "git worktree add lib main", "git log vendor", "git submodule update --init")
+}
+
 // A rule on a name speaks of the words of a copy, and of no more than it did.
 func TestCopiesUnderRulesOnNames(t *testing.T) {
 	t.Parallel()
@@ -38,6 +46,9 @@ func TestOptionsInFrontOfGitsSubcommand(t *testing.T) {
 	bashRows(t, rules, Allow, "git -C web status", "git --no-pager log", "git -P log -n 3", "git --no-optional-locks status --short", "git -C web --no-pager log --oneline", "git -C web -C src status", "git --literal-pathspecs log -- a", "git -C config show HEAD:./dev.json")
 	bashRows(t, rules, Ask, "git -C ../x status", "git -C /opt/x status", "git -C $X status", "git -C \"$X\" log", "git -C web push", "git -C web", "git -C status", "git -c core.pager=x log", "git --git-dir=x status", "git --work-tree=x status",
 		"git --paginate log", "git --exec-path=x status", "git -C web -c a.b=c log", "git --no-pager log --all", "git -C web x/y", "git --bare log", "mygit -C web status", "./git -C web status", "git -C web --no-pager $x")
+	pushes := `{"*":"ask","bash":{"*":"ask","git *":"allow","git push *":"deny"}}`
+	bashRows(t, pushes, Deny, "git --attr-source HEAD push", "git --attr-source=HEAD push", "git --shallow-file x push origin", "git -P --attr-source HEAD push")
+	bashRows(t, pushes, Allow, "git --attr-source HEAD status", "git --attr-source=HEAD log", "git log push")
 	bashRows(t, rules, Deny, "git -C config show HEAD:./prod.json", "git -C config log -- prod.json", "git -C web -C ../config log prod.json")
 }
 

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// gitValued are git's own options that take the next word.
-const gitValued = " -C --git-dir --work-tree --namespace -c --config-env --super-prefix "
+// gitValued are git's own options that take the next word, also those that only
+// some versions have: "git --attr-source HEAD push" pushes.
+const gitValued = " -C --git-dir --work-tree --namespace -c --config-env --super-prefix --attr-source --shallow-file "
 
 // gitGlobal are the doors in front of the subcommand. Another repository has
 // settings of its own, which may name programs.
