@@ -179,6 +179,7 @@ func (p *place) readings(typed string) []pathReading {
 		out = append(out, p.join(trimmed)...)
 	}
 	out = append(out, p.aliased(typed)...)
+	out = append(out, p.unexpanded(typed)...)
 	for _, r := range out[:len(out):len(out)] {
 		for _, l := range p.links {
 			if rest, ok := within(r.abs, l.from); ok {
@@ -197,10 +198,10 @@ func (p *place) readings(typed string) []pathReading {
 // be more. It is readings for those: a property test holds the two together.
 func (p *place) single(typed string) (r pathReading, ok bool) {
 	if p.windows || p.fold || len(p.bases) != 1 || len(p.links) > 0 || len(p.resolved) > 0 || typed == "" ||
-		strings.HasPrefix(p.bases[0], "/proc") {
+		strings.HasPrefix(p.bases[0], "/proc") || strings.HasPrefix(p.bases[0], "/dev") {
 		return r, false
 	}
-	if strings.IndexByte("/~$@ \t\n\"'", typed[0]) >= 0 || strings.IndexByte(" \t\n\"'", typed[len(typed)-1]) >= 0 || strings.Contains(typed, "proc/") {
+	if strings.IndexByte("/~$@ \t\n\"'", typed[0]) >= 0 || strings.IndexByte(" \t\n\"'", typed[len(typed)-1]) >= 0 || speaksOfProc(typed) {
 		return r, false
 	}
 	return p.reading(below(p.bases[0], typed), ""), true
@@ -237,6 +238,20 @@ func (p *place) join(typed string) []pathReading {
 	out := make([]pathReading, len(p.bases))
 	for i, base := range p.bases {
 		out[i] = p.reading(path.Clean(base+"/"+typed), "")
+	}
+	return out
+}
+
+// unexpanded is a path that begins with a home or working directory as it leads
+// where nobody puts that in its place, as between quotes: a folder may be named
+// "~", and '~/x/../../key' climbs out of it. Without "..", it stays in there.
+func (p *place) unexpanded(typed string) (out []pathReading) {
+	_, special := cutHome(typed)
+	if !special && !strings.HasPrefix(typed, "$PWD/") && !strings.HasPrefix(typed, "${PWD}/") || !strings.Contains(typed, "/..") || p.windows {
+		return nil
+	}
+	for _, base := range p.bases {
+		out = append(out, p.reading(path.Clean(base+"/"+typed), ""))
 	}
 	return out
 }

@@ -29,6 +29,23 @@ func TestPathsSpelledOddly(t *testing.T) {
 		"cat /proc/cpuinfo", "cat /proc/self/status", "cat /proc/self/root/tmp/x", "ls /home/u/.ssh", "curl 'https://x.y/{a,b}'")
 }
 
+// A home directory between quotes is a folder of that name, out of which a path
+// may climb; and /dev/fd is a link, behind which ".." is not /dev.
+func TestPathsThatAreNotWhatTheyReadLike(t *testing.T) {
+	t.Parallel()
+	rules := `{"*":"allow","path":{"*":"allow","vault/*":"deny","~/.ssh/*":"deny"}}`
+	bashRows(t, rules, Deny,
+		"cd '~/x' && cat ../../vault/key", `cd "~" && cat x/../../vault/key`, `cd \~/x && cat ../../vault/key`, `cd ""~/x && cat ../../vault/key`, "cd ./~/x && cat ../../vault/key",
+		"pushd '~/x' && cat ../../vault/key", "cd '$HOME/x' && cat ../../vault/key", `cd "\$PWD/x" && cat ../../vault/key`, "cat '~/x/../../vault/key'", "cat '$HOME/x/../../vault/key'", "cat '$PWD/../vault/key'",
+		"echo x > '~/x/../../vault/key'", "cd ~ && cat .ssh/k", `cd "$HOME"/.ssh && cat k`, `cd ""$HOME/.ssh && cat k`, "cat /dev/fd/../cwd/vault/key", "cat ../dev/fd/../cwd/vault/key", "cat dev/fd/../../vault/key")
+	bashRows(t, rules, Allow,
+		"cd ~/x && cat key", `cd "$HOME/x" && cat ../y`, "cd '~/x' && cat key", "cat ~/x/../notes", "cat '~/notes'", "cat $PWD/src/../a", "cat /dev/fd/3", "cat dev/fd/x", "echo x > /dev/null", "cd /dev && cat fd/../null")
+	ruleRows(t, []row{
+		{"a tool that keeps a tilde", rules, on("read", m{"path": "~/x/../../vault/key"}), Deny, "path", "vault/*"},
+		{"one of the home directory", rules, on("read", m{"path": "~/x/../notes"}), Allow, "read", "*"},
+	})
+}
+
 // TestWhereACommandStands: "cd" behind a prefix moves, and what seems to end a
 // text may not.
 func TestWhereACommandStands(t *testing.T) {

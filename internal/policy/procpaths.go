@@ -21,11 +21,16 @@ func (p *place) aliased(typed string) []pathReading {
 	}
 	var out []pathReading
 	for _, base := range p.bases {
-		if odd := base + "/"; strings.HasPrefix(odd, "/proc/") || p.fold || strings.Contains(typed, "proc/") {
+		if odd := base + "/"; strings.HasPrefix(odd, "/proc/") || strings.HasPrefix(odd, "/dev/") || p.fold || speaksOfProc(typed) {
 			out = append(out, p.alias(odd+typed)...)
 		}
 	}
 	return out
+}
+
+// speaksOfProc says, fast, whether a relative path may go through such a folder.
+func speaksOfProc(typed string) bool {
+	return strings.Contains(typed, "proc/") || strings.Contains(typed, "dev/") || strings.HasPrefix(typed, "fd/")
 }
 
 // maxAliasParts bounds the parts of a path that are read one by one; of a longer
@@ -46,6 +51,9 @@ func (p *place) alias(whole string) []pathReading {
 	for _, part := range strings.Split(whole, "/") {
 		if at = path.Join(at, part); part == "" || part == "." || part == ".." {
 			continue
+		}
+		if at == "/dev/fd" {
+			at = "/proc/self/fd" // and behind it ".." is the process: /dev/fd/../cwd
 		}
 		parts := strings.Split(at, "/")[1:]
 		switch n := len(parts); {

@@ -113,6 +113,15 @@ func (s state) cd(args []word) state {
 			target = "." + rest
 		}
 	}
+	out := s.to(target)
+	if len(args) == 1 && args[0].folder {
+		out = out.or(s.to("./" + args[0].text))
+	}
+	return out
+}
+
+// to is where a target leads.
+func (s state) to(target string) state {
 	out := state{lost: s.lost && !rooted(target)}
 	for _, d := range s.dirs {
 		next, ok := joined(d, target)
@@ -146,6 +155,9 @@ func joined(dir, target string) (string, bool) {
 		out := path.Join(dir, target)
 		if out == "." {
 			out = ""
+		}
+		if strings.HasPrefix(out, "~") || strings.HasPrefix(out, "$") {
+			out = "./" + out // a folder of that name, not the home directory
 		}
 		return out, true
 	}

@@ -31,6 +31,9 @@ type word struct {
 	pipe bool
 	// odd: it holds an expansion that can do more than expand.
 	odd bool
+	// folder: it reads like the home or working directory, and the shell may put
+	// nothing in its place, as between quotes: then it is a folder of that name.
+	folder bool
 }
 
 // fixed says whether the word stands for itself, or for a pipe.
@@ -163,6 +166,21 @@ func otherHome(word *syntax.Word) bool {
 	return ok && strings.HasPrefix(lit.Value, "~") && !strings.HasPrefix(lit.Value, "~/") && (lit.Value != "~" || len(word.Parts) > 1)
 }
 
+// begins says whether the first part of a word is what the shell puts a folder
+// in the place of: an unquoted tilde, or the variable of one.
+func begins(p syntax.WordPart, sign byte) bool {
+	if q, ok := p.(*syntax.DblQuoted); ok && sign == '$' && len(q.Parts) > 0 {
+		p = q.Parts[0]
+	}
+	switch p := p.(type) {
+	case *syntax.Lit:
+		return sign == '~' && strings.HasPrefix(p.Value, "~")
+	case *syntax.ParamExp:
+		return sign == '$' && p.Param != nil && (p.Param.Value == "HOME" || p.Param.Value == "PWD")
+	}
+	return false
+}
+
 // builder puts the text of a word together.
 type builder struct {
 	w           *walker
@@ -180,6 +198,7 @@ func (b *builder) done(node *syntax.Word) word {
 	if b.fixed {
 		r.front = r.text
 	}
+	r.folder = r.text != "" && (r.text[0] == '~' || r.text[0] == '$') && !begins(node.Parts[0], r.text[0])
 	if _, ok := node.Parts[0].(*syntax.ProcSubst); ok && len(node.Parts) == 1 {
 		r.kind, r.pipe, r.front = Fixed, true, "/dev/fd/"
 	}
