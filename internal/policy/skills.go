@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -66,16 +67,16 @@ func (s *Snapshot) skillsOf(glob string) (Entry, bool) {
 // none: what stands below the skills folder of an agent, and the folder of a
 // SKILL.md anywhere.
 func skillOf(abs string) string {
-	if !mentionsSkill(abs) {
+	if !mentionsSkill(abs) && !strings.ContainsAny(abs, "*?[{(") {
 		return ""
 	}
 	parts := strings.Split(strings.ReplaceAll(abs, `\`, "/"), "/")
 	for i := 1; i+1 < len(parts); i++ {
-		if name := strings.ToLower(parts[i]); (name == "skills" || name == "skill") && keepsSkills(strings.ToLower(parts[i-1])) {
+		if couldName(parts[i], "skills", "skill") && keepsSkills(strings.ToLower(parts[i-1])) {
 			return parts[i+1]
 		}
 	}
-	if n := len(parts); n > 1 && strings.EqualFold(parts[n-1], "SKILL.md") {
+	if n := len(parts); n > 1 && couldName(parts[n-1], "skill.md") {
 		return parts[n-2]
 	}
 	return ""
@@ -84,7 +85,25 @@ func skillOf(abs string) string {
 // keepsSkills says whether agents look for skills in a folder of this name:
 // .claude, .codex, .agents, ~/.pi/agent, ~/.config/opencode.
 func keepsSkills(folder string) bool {
-	return strings.HasPrefix(folder, ".") || folder == "agent" || folder == "opencode"
+	return strings.HasPrefix(folder, ".") || couldName(folder, "agent", "opencode")
+}
+
+// couldName says whether a part of a path is one of some names in any letter
+// case, or begins like one and has the shell fill in the rest. A glob without
+// such a beginning, as "*", stands in every other command and is left alone.
+func couldName(part string, names ...string) bool {
+	part = strings.ToLower(part)
+	if slices.Contains(names, part) {
+		return true
+	}
+	at := strings.IndexAny(part, "*?[{(")
+	if at < 1 {
+		return false
+	}
+	all, ok := globs(part)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, part[:at]) && (!ok || slices.ContainsFunc(all, func(one string) bool { return overlap(one, name) }))
+	})
 }
 
 // mentionsSkill says, fast, whether "skill" stands in a text, in any letter
