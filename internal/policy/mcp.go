@@ -213,6 +213,19 @@ func (t mcpTool) shown() string {
 	return t.server + "/" + t.name
 }
 
+// ownName is the name of a tool that is called with its server in front of it, as
+// gateways list their tools, beside the server: "github_delete_x" of github is
+// delete_x. "" for every other.
+func (t mcpTool) ownName() string {
+	name := strings.TrimPrefix(strings.TrimPrefix(t.name, mcpPrefix), "mcp_")
+	for _, server := range []string{t.server, strings.ReplaceAll(t.server, "-", "_")} {
+		if own, ok := strings.CutPrefix(name, server+"_"); ok {
+			return strings.TrimLeft(own, "_")
+		}
+	}
+	return ""
+}
+
 // oddServer says whether the value of an entry is a tool of a server whose name
 // holds what parts server and tool: no pattern is sure to mean it.
 func oddServer(value string) bool { return strings.HasPrefix(value, `"`) }
@@ -237,6 +250,9 @@ func (t mcpTool) values() mcpSpellings {
 		return mcpSpellings{sure: []string{"\x00/" + t.name}, wide: []string{t.name}}
 	}
 	v := mcpSpellings{sure: []string{t.server + "/" + t.name}, wide: []string{t.name}}
+	if own := t.ownName(); own != "" {
+		v.wide = append(v.wide, own, t.server+"/"+own, t.server+":"+own, t.server+"_"+own)
+	}
 	if strings.ContainsAny(t.server, ":/") {
 		// "exa/*" and "exa:*" are rules on the server exa, and an agent that names
 		// a server of its own "exa:x" or "exa/x" must not come under them.

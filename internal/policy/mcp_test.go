@@ -8,6 +8,7 @@ func TestMCPSpellingsGrant(t *testing.T) {
 	ruleRows(t, []row{
 		{"all tools of a server", `{"mcp":{"*":"ask","exa/*":"allow"}}`, tool("exa", "search"), Allow, "mcp", "exa/*"},
 		{"tools by the start of their names", `{"mcp":{"issues/get_*":"allow"}}`, tool("issues", "get_item"), Allow, "mcp", "issues/get_*"},
+		{"a tool with its server in front, beside a deny of another", `{"mcp":{"*":"ask","exa/*":"allow","exa/rm":"deny"}}`, tool("exa", "exa_search"), Allow, "mcp", "exa/*"},
 		{"a bare server", `{"mcp":{"exa":"allow"}}`, tool("exa", "search"), Allow, "mcp", "exa"},
 		{"a server named as a server and a tool", `{"*":"ask","mcp":{"exa/*":"allow"}}`, tool("exa/evil", "x"), Ask, "mcp", "*"},
 		{"one named so with a colon", `{"*":"ask","mcp":{"exa:*":"allow"}}`, tool("exa:evil", "x"), Ask, "mcp", "*"},
@@ -35,6 +36,9 @@ func TestMCPSpellingsRefuse(t *testing.T) {
 		{"a deny of a joined name in other letters", `{"*":"allow","mcp":{"*":"allow","exa/rm":"deny"}}`, on("MCP__exa__rm", nil), Deny, "mcp", "exa/rm"},
 		{"a deny by a colon behind a star", `{"mcp":{"*":"allow","danger:*":"deny"}}`, on("mcp", m{"tool": "danger:run"}), Deny, "mcp", "danger:*"},
 		{"a deny of a bare server", `{"mcp":{"*":"allow","danger":"deny"}}`, tool("danger", "run"), Deny, "mcp", "danger"},
+		{"a deny, of a tool with its server in front", `{"mcp":{"*":"allow","git-hub/rm_*":"deny"}}`, tool("git-hub", "git_hub_rm_x"), Deny, "mcp", "git-hub/rm_*"},
+		{"the same in the words of an agent", `{"mcp":{"*":"allow","exa/rm":"deny"}}`, tool("exa", "mcp__exa__rm"), Deny, "mcp", "exa/rm"},
+		{"an allow does not see through it", `{"*":"ask","mcp":{"exa/search":"allow"}}`, tool("exa", "exa_search"), Ask, "mcp", "*"},
 		{"a deny of a bare tool", `{"mcp":{"*":"allow","run":"deny"}}`, tool("danger", "run"), Deny, "mcp", "run"},
 		{"a bare tool allows no server's", `{"mcp":{"run":"allow"}}`, tool("danger", "run"), Ask, "mcp", "*"},
 		{"a bare server is no tool", `{"mcp":{"exa":"allow"}}`, tool("evil", "exa"), Ask, "mcp", "*"},
