@@ -163,7 +163,7 @@ func TestAReplySubjectOfAnAccountOutsideHarmsNothing(t *testing.T) {
 			s := newScene(t)
 			gate := s.Connect(t, protocol.RoleGate, "g1")
 			terminal := s.Connect(t, protocol.RoleTerminal, "t1")
-			for _, k := range []protocol.Kind{protocol.KindAsk, protocol.KindCancel, protocol.KindProject, protocol.KindRelay} {
+			for _, k := range []protocol.Kind{protocol.KindAsk, protocol.KindCancel, protocol.KindProject, protocol.KindRelay, protocol.KindWithdraw} {
 				s.serve(t, gate, s.Subjects.All(k))
 			}
 			s.serve(t, terminal, s.Subjects.All(protocol.KindAnswer))

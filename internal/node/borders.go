@@ -28,6 +28,7 @@ func Borders() []Border {
 		{Account: Agents, Subject: subject(protocol.KindCancel, "*"), For: "withdrawals"},
 		{Account: Agents, Subject: subject(protocol.KindProject, "*"), For: "project policy"},
 		{Account: Children, Subject: subject(protocol.KindRelay, "*"), For: "asks of child nodes"},
+		{Account: Children, Subject: subject(protocol.KindWithdraw, "*"), For: "asks that child nodes take back"},
 		{Account: Desk, Subject: subject(protocol.KindAnswer, "*", "*"), For: "answers"},
 		{Account: Desk, Subject: subject(protocol.KindEvent, "*"), Notice: true, For: "live notices"},
 		apiBorder(Desk, "DIRECT.GET.KV_"+protocol.BucketPending, true, "all pending asks"),

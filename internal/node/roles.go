@@ -128,7 +128,7 @@ func gateRight() Right {
 		),
 		Subscribe: list(
 			subject(protocol.KindAsk, "*"), subject(protocol.KindCancel, "*"),
-			subject(protocol.KindProject, "*"), subject(protocol.KindRelay, "*"),
+			subject(protocol.KindProject, "*"), subject(protocol.KindRelay, "*"), subject(protocol.KindWithdraw, "*"),
 			subject(protocol.KindQuery, name, "*"), subject(protocol.KindLog, name, "*"),
 			inbox(protocol.RoleGate), "$SRV.>",
 		),
@@ -197,7 +197,7 @@ func childRight() Right {
 	return Right{
 		Role: protocol.RoleChild, Account: Children,
 		For:         "a child node's terminal asks this node",
-		Publish:     list(subject(protocol.KindRelay, name)),
+		Publish:     list(subject(protocol.KindRelay, name), subject(protocol.KindWithdraw, name)),
 		Subscribe:   list(inbox(protocol.RoleChild)),
 		Connections: plainConnections(),
 	}

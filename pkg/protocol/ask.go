@@ -13,6 +13,9 @@ import (
 // MaxAskAge is how far an ask id's time may lie from the gate's clock.
 const MaxAskAge = 24 * time.Hour
 
+// MaxHops is how many nodes may relay one ask.
+const MaxHops = 8
+
 // SourceToolCall is the source of an ask that stands before a tool call.
 const SourceToolCall = "tool_call"
 
@@ -41,6 +44,11 @@ type Ask struct {
 	// MaxWaitMS bounds the wait in milliseconds; 0 = the policy's. The smaller
 	// of the two counts.
 	MaxWaitMS int64 `json:"max_wait_ms"`
+	// Hops are the nodes that relayed the ask, the one that the agent asked first:
+	// empty in what an agent sends. A node that finds itself there is in a loop.
+	Hops []string `json:"hops,omitempty"`
+	// HumanOnly: a node below left something open that only a person may allow.
+	HumanOnly bool `json:"human_only,omitzero"`
 }
 
 // Session is where in a tree of agent sessions the call was made.
@@ -94,6 +102,14 @@ func (a *Ask) check() error {
 	}
 	for _, s := range a.MCPServers {
 		if err := name("mcp_servers", s); err != nil {
+			return err
+		}
+	}
+	if len(a.Hops) > MaxHops {
+		return fmt.Errorf("%w: relayed by %d nodes, the limit is %d", ErrField, len(a.Hops), MaxHops)
+	}
+	for _, h := range a.Hops {
+		if err := CheckToken("hops", h); err != nil {
 			return err
 		}
 	}

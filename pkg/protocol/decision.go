@@ -96,9 +96,11 @@ type Decision struct {
 	Asks           []Entry      `json:"asks"`
 	Policy         PolicyRef    `json:"policy"`
 	CallDigest     string       `json:"call_digest"`
-	Requester      Requester    `json:"requester"`
-	AskedAt        time.Time    `json:"asked_at"`
-	DecidedAt      time.Time    `json:"decided_at"`
+	// Via is the child node that relayed the ask; "" for one of this node's agents.
+	Via       string    `json:"via,omitempty"`
+	Requester Requester `json:"requester"`
+	AskedAt   time.Time `json:"asked_at"`
+	DecidedAt time.Time `json:"decided_at"`
 	// Grant is what the approver granted with the answer, bound; nil for nothing.
 	// The record is what makes a grant: what is stored elsewhere only counts it down.
 	Grant *Grant `json:"grant,omitempty"`
@@ -122,7 +124,7 @@ func (d *Decision) check() error {
 	}
 	return first(CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
 		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput),
-		optionalObject("input", d.Input), optionalToken("approver", d.Approver))
+		optionalObject("input", d.Input), optionalToken("approver", d.Approver), optionalToken("via", d.Via))
 }
 
 // granted refuses a grant that is not of this very decision: only a person's
@@ -132,7 +134,7 @@ func (d *Decision) granted() error {
 	if g == nil {
 		return nil
 	}
-	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || g.GrantedBy != d.Approver || g.Ask != d.Ask {
+	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || g.Via != d.Via || g.GrantedBy != d.Approver || g.Ask != d.Ask {
 		return fmt.Errorf("%w: the grant does not go with the decision", ErrField)
 	}
 	return g.bound()
@@ -197,6 +199,10 @@ const (
 	EventRequestWaiting    = "permission_request.waiting"
 	EventRequestApproved   = "permission_request.approved"
 	EventRequestDenied     = "permission_request.denied"
+	EventForwardCreated    = "forwarded_permission.request_created"
+	EventForwardPrompted   = "forwarded_permission.prompted"
+	EventForwardApproved   = "forwarded_permission.approved"
+	EventForwardDenied     = "forwarded_permission.denied"
 	EventGateError         = "gate_error"
 	EventRateLimited       = "rate_limited"
 )

@@ -37,9 +37,12 @@ type Grant struct {
 	// Expires is RFC 3339, or "" for no end.
 	Expires string `json:"expires"`
 	// Uses is how often it may clear a call; 0 = no limit.
-	Uses      int    `json:"uses"`
-	Node      string `json:"node,omitempty"`
-	Agent     string `json:"agent,omitempty"`
+	Uses  int    `json:"uses"`
+	Node  string `json:"node,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	// Via is the child node whose agent it is: one of this node's agents that has
+	// the same name has none of it.
+	Via       string `json:"via,omitempty"`
 	Session   string `json:"session,omitempty"`
 	Root      string `json:"root,omitempty"`
 	Project   string `json:"project,omitempty"`
@@ -76,16 +79,16 @@ func grantCheck(g *Grant) error {
 // unbound refuses a grant that already says to whom it is bound: that is the
 // gate's to add, from the ask, and never the word of whoever answers it.
 func (g *Grant) unbound() error {
-	if g == nil || g.Node+g.Agent+g.Session+g.Root+g.Project+g.GrantedBy+g.Ask == "" {
+	if g == nil || g.Node+g.Agent+g.Via+g.Session+g.Root+g.Project+g.GrantedBy+g.Ask == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: a grant in an answer names no node, agent, session, root, project, granted_by or ask", ErrField)
+	return fmt.Errorf("%w: a grant in an answer names no node, agent, via, session, root, project, granted_by or ask", ErrField)
 }
 
 // bound refuses a grant that does not say whose it is, and who gave it on which
 // ask.
 func (g *Grant) bound() error {
-	return first(grantCheck(g), CheckToken("grant.node", g.Node), CheckToken("grant.agent", g.Agent),
+	return first(grantCheck(g), CheckToken("grant.node", g.Node), CheckToken("grant.agent", g.Agent), optionalToken("grant.via", g.Via),
 		CheckToken("grant.granted_by", g.GrantedBy), CheckAskID(g.Ask))
 }
 

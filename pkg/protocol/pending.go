@@ -19,11 +19,13 @@ type Pending struct {
 	Digest    string    `json:"digest"`
 	Node      string    `json:"node"`
 	Requester Requester `json:"requester"`
-	Asks      []Entry   `json:"asks"`
-	Units     []Unit    `json:"units,omitempty"`
-	Suggest   []string  `json:"suggest,omitempty"`
-	Prompt    Prompt    `json:"prompt"`
-	Policy    PolicyRef `json:"policy"`
+	// Via is the child node that relayed the ask; "" for one of this node's agents.
+	Via     string    `json:"via,omitempty"`
+	Asks    []Entry   `json:"asks"`
+	Units   []Unit    `json:"units,omitempty"`
+	Suggest []string  `json:"suggest,omitempty"`
+	Prompt  Prompt    `json:"prompt"`
+	Policy  PolicyRef `json:"policy"`
 
 	// Role is the terminal that ends this ask, fixed before its first link.
 	Role TerminalKind `json:"role"`
@@ -76,7 +78,7 @@ func (p *Pending) check() error {
 			return err
 		}
 	}
-	return first(p.Ask.check(), p.Role.check(), CheckToken("node", p.Node), deadline(p.Deadline), optionalToken("owner", p.Owner),
+	return first(p.Ask.check(), p.Role.check(), CheckToken("node", p.Node), deadline(p.Deadline), optionalToken("owner", p.Owner), optionalToken("via", p.Via),
 		entriesCheck(p.Asks, p.Units), trailCheck(p.Trail), p.endCheck())
 }
 

@@ -36,6 +36,7 @@ const (
 	KindCancel   Kind = "cancel"
 	KindProject  Kind = "project"
 	KindRelay    Kind = "relay"
+	KindWithdraw Kind = "withdraw"
 	KindLink     Kind = "link"
 	KindQuery    Kind = "query"
 	KindLog      Kind = "log"
@@ -49,7 +50,7 @@ const (
 // subjectTokens is how many tokens follow each kind. A review event may hold
 // dots, so its count is the least; maxEventTokens bounds it.
 var subjectTokens = map[Kind]int{
-	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindLink: 1,
+	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindWithdraw: 1, KindLink: 1,
 	KindQuery: 2, KindLog: 2, KindTerminal: 1, KindAnswer: 2, KindEvent: 1,
 	KindDecision: 4, KindReview: 2,
 }
@@ -154,6 +155,11 @@ func (s Subjects) Project(agent string) (string, error) { return s.named(KindPro
 // Relay is where a child node asks this node.
 func (s Subjects) Relay(child string) (string, error) {
 	return s.named(KindRelay, "child node", child)
+}
+
+// Withdraw is where a child node takes an ask back that it has relayed.
+func (s Subjects) Withdraw(child string) (string, error) {
+	return s.named(KindWithdraw, "child node", child)
 }
 
 // Link is where the judge called link is asked.

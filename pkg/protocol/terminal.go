@@ -17,11 +17,18 @@ type TrailEntry struct {
 	Capped bool `json:"capped"`
 	// MS is how long the gate waited, in milliseconds.
 	MS float64 `json:"ms"`
+	// Node is the node whose chain it was asked in, where that is not the node of
+	// the record. Link is then "" for what the node as a whole said.
+	Node string `json:"node,omitempty"`
 }
 
 func trailCheck(trail []TrailEntry) error {
 	for _, t := range trail {
-		if err := first(name("trail.link", t.Link), verdictSet(t.Verdict.Valid())); err != nil {
+		link := name("trail.link", t.Link)
+		if t.Link == "" && t.Node != "" {
+			link = nil
+		}
+		if err := first(link, optionalToken("trail.node", t.Node), verdictSet(t.Verdict.Valid())); err != nil {
 			return err
 		}
 	}
@@ -56,6 +63,9 @@ type TerminalRequest struct {
 	Suggest  []string     `json:"suggest"`
 	Deadline time.Time    `json:"deadline"`
 	Prompt   Prompt       `json:"prompt"`
+	// Withdraw: the ask has ended otherwise. A terminal that has put it to somebody
+	// else takes it back there; no verdict is wanted.
+	Withdraw bool `json:"withdraw,omitzero"`
 }
 
 func (r *TerminalRequest) version() Version { return everyVersion(r.V, r.Ask.V) }
