@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/cases"
@@ -40,6 +41,7 @@ func windowsPath(typed, base string) (abs, odd string) {
 			p = "//" + share
 		}
 	}
+	p = ownShare(p)
 	switch {
 	case strings.HasPrefix(p, "//./"), strings.HasPrefix(p, "//?"):
 		return "", "device"
@@ -72,6 +74,23 @@ func windowsPath(typed, base string) (abs, odd string) {
 	}
 	return volume + clean, odd
 }
+
+// ownShare is a path over the share that Windows makes of each drive, on the
+// machine itself, as one of that drive: "//localhost/c$/repo" is "c:/repo".
+func ownShare(p string) string {
+	share, ok := strings.CutPrefix(p, "//")
+	server, rest, _ := strings.Cut(share, "/")
+	if !ok || !slices.Contains(ownNames, strings.ToLower(strings.TrimRight(server, "."))) {
+		return p
+	}
+	if len(rest) >= 2 && letter(rest[0]) && rest[1] == '$' && (len(rest) == 2 || rest[2] == '/') {
+		return rest[:1] + ":/" + rest[min(3, len(rest)):]
+	}
+	return p
+}
+
+// ownNames are the names by which each machine knows itself.
+var ownNames = []string{"localhost", "127.0.0.1", "--1.ipv6-literal.net", "0--1.ipv6-literal.net"}
 
 // windowsVolume splits a path with slashes into drive or share, and the rest.
 func windowsVolume(p string) (volume, rest string) {

@@ -29,7 +29,9 @@ func TestWindowsPathsGrant(t *testing.T) {
 func TestWindowsPathsRefuse(t *testing.T) {
 	t.Parallel()
 	windowsRows(t, windowsRules, Deny, `.env`, `.ENV`, `src\.Env`, `KEYS\x`, `C:\REPO\Keys\x`, `src\..\keys\x`, `~\.SSH\id`, `.env.`, `.env `, `.env::$DATA`, `.env:x`, `\\?\C:\repo\.env`,
-		`C:\Windows\x`, `..\x`, `D:\other`, `\\server\other\x`, `E:x`, `C:\repository\x`, `\Windows\x`)
+		`C:\Windows\x`, `..\x`, `D:\other`, `\\server\other\x`, `E:x`, `C:\repository\x`, `\Windows\x`, `\\localhost\c$\repo\keys\x`, `//127.0.0.1/C$/repo/.env`)
+	// The project in other letters, and a rule on a path within it.
+	windowsRows(t, `{"*":"allow","path":{"vault/*":"deny"},"external_directory":"allow"}`, Deny, `c:\REPO\vault\k`, `C:\Repo\Vault\k`, `\\LOCALHOST\C$\REPO\vault\k`)
 	// What cannot be proven to be what it says asks, whatever is allowed.
 	windowsRows(t, `{"*":"allow"}`, Ask, `src\SECRET~1.TXT`, `src\a.txt.`, `src\a `, `src\a::$DATA`, `\\?\C:\repo\a`, `\\.\C:\repo\a`, `C:a`, `\repo\a`, `src\NUL`, `src\com1.txt`)
 }
@@ -49,6 +51,22 @@ func TestLetterCaseAndCompositionOnAMac(t *testing.T) {
 			c.Platform = platform
 			if got := s.Rule(c); got.Action != want {
 				t.Errorf("%q on %s: %s by %s %q, want %s", r.path, platform, got.Action, got.Decisive.Surface, got.Decisive.MatchedPattern, want)
+			}
+		}
+	}
+}
+
+func TestTheProjectInOtherLettersOnAMac(t *testing.T) {
+	t.Parallel()
+	s := mustCompile(t, permission(`{"*":"allow","path":{"vault/*":"deny"},"external_directory":{"*":"allow"}}`))
+	for path, want := range map[string]struct{ linux, apple Action }{
+		"/Repo/Vault/k": {Allow, Deny}, "/REPO/vault/k": {Allow, Deny}, "/repo/vault/k": {Deny, Deny}, "/repo/src/k": {Allow, Allow}, "/Other/vault/k": {Allow, Allow},
+	} {
+		for platform, want := range map[string]Action{"linux": want.linux, "darwin": want.apple} {
+			c := on("read", m{"path": path})
+			c.Cwd, c.Platform = "/repo", platform
+			if got := s.Rule(c); got.Action != want {
+				t.Errorf("%q on %s: %s by %q, want %s", path, platform, got.Action, got.Decisive.MatchedPattern, want)
 			}
 		}
 	}

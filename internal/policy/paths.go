@@ -181,6 +181,9 @@ func (p *place) readings(typed string) []pathReading {
 	out = append(out, p.aliased(typed)...)
 	out = append(out, p.unexpanded(typed)...)
 	for _, r := range out[:len(out):len(out)] {
+		out = append(out, p.recased(r)...)
+	}
+	for _, r := range out[:len(out):len(out)] {
 		for _, l := range p.links {
 			if rest, ok := within(r.abs, l.from); ok {
 				out = append(out, p.reading(path.Join(l.to, rest), r.odd))
@@ -191,6 +194,24 @@ func (p *place) readings(typed string) []pathReading {
 		out = append(out, p.reading(p.absolute(r), ""))
 	}
 	return out
+}
+
+// recased is a path that names the project in other letters, as "/Repo/vault" for
+// "/repo/vault": where letters count in either case it is the same place, and a
+// rule on "vault/*" speaks of it. Only for what denies and asks: the disk may
+// tell the two apart.
+func (p *place) recased(r pathReading) (out []pathReading) {
+	if !p.fold || r.abs == "" || r.rel != "" {
+		return nil
+	}
+	for _, dir := range p.inside {
+		if len(r.abs) >= len(dir) && strings.EqualFold(r.abs[:len(dir)], dir) {
+			if again := p.reading(dir+r.abs[len(dir):], "letter-case"); again.rel != "" {
+				return []pathReading{again}
+			}
+		}
+	}
+	return nil
 }
 
 // single is the one reading of a plain name or relative path where there is

@@ -119,6 +119,11 @@ func TestSelfContentBroughtAlong(t *testing.T) {
 	t.Parallel()
 	s := mustCompile(t, openPolicy)
 	selfRows(t, s, Deny, `
+		xxd -r x .claude/settings.json
+		uniq x .claude/settings.json
+		less -o .claude/settings.json x
+		sort x -o .claude/settings.json
+		git update-index --add --cacheinfo 100644 abc .claude/settings.json
 		cp x .cla${none}ude/settings.json
 		cp x $(echo .cla)ude/settings.json
 		read f <<< .claude/settings.json; cp x $f
@@ -147,6 +152,9 @@ func TestSelfContentBroughtAlong(t *testing.T) {
 		git apply x.diff
 		git -C . apply --index x.diff
 		git am x.mbox
+		git fast-import < x
+		git update-index --add --cacheinfo 100644,abc,.claude/settings.json
+		git update-index --index-info < x
 		cd .claude; git apply x.diff
 		cd .claude; tar xf ../x.tar
 		cp -r x/.* .
@@ -168,6 +176,10 @@ func TestSelfContentBroughtAlong(t *testing.T) {
 		patch --dry-run -p1 < x.diff
 		patch -d out -p1 < x.diff
 		git apply --stat x.diff
+		git update-index --assume-unchanged .claude/settings.json
+		git update-index --refresh
+		xxd .claude/settings.json
+		sort .claude/settings.json
 		git apply --directory=sub x.diff
 		git apply <<'E'⏎--- a/src/a.go⏎+++ b/src/a.go⏎E
 		patch -p1 <<'E'⏎--- a/src/a.go⏎+++ b/src/a.go⏎E

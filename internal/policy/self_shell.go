@@ -31,7 +31,7 @@ type selfText struct {
 
 // looking are programs that only show what their words name, beside those of
 // readers.
-var looking = programSet("bat batcat tree sort xxd column jless glow cloc tokei scc md5 shasum sum b2sum cksum find fd fdfind exa eza lsd dirname basename " +
+var looking = programSet("bat batcat jless glow cloc tokei scc md5 shasum sum b2sum cksum find fd fdfind exa eza lsd dirname basename " +
 	"shellcheck yamllint jsonlint actionlint source . type which whereis command man help ag ack ug ugrep rgrep bzgrep xzgrep ggrep awk gawk mawk nawk")
 
 // talking are programs whose words are no paths at all.
@@ -85,7 +85,7 @@ func (t *selfText) plain(at *place, u *shell.Unit) bool {
 		return false
 	}
 	for k, w := range u.Words[1:] {
-		if u.Kind(k+1) != shell.Fixed || name == "git" && (w == "apply" || w == "am") || marked(w, at.fold) || strings.ContainsAny(w, "=:@,{\"'") || len(w) > 2 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "./") {
+		if u.Kind(k+1) != shell.Fixed || name == "git" && bringers[w] || marked(w, at.fold) || strings.ContainsAny(w, "=:@,{\"'") || len(w) > 2 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "./") {
 			return false
 		}
 	}

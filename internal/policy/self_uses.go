@@ -46,12 +46,10 @@ func usesOf(u *shell.Unit) wordUses {
 		}) {
 			out.rest = use{dir: both, folder: true, home: true}
 		}
-	case name == "sort" && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-o") || strings.HasPrefix(a, "--o") }):
-		out.rest = use{dir: both}
 	case name == "tar" || name == "bsdtar":
 		out.tar(args)
 		return out
-	case looking[name], readers[name], name == "sed" && !slices.ContainsFunc(args, inPlace):
+	case looking[name], readers[name] && onlyReads(name, u), oneInput(name, u), name == "sed" && !slices.ContainsFunc(args, inPlace):
 		out.rest, out.known = use{dir: reads}, true
 		if _, ok := searchOf(u.Words); ok {
 			out.rest.home = true
@@ -103,11 +101,22 @@ func (w *wordUses) git(u *shell.Unit) {
 	case gitReads(u):
 		w.rest = use{dir: reads}
 	case slices.Contains([]string{"add", "commit", "stage", "check-ignore", "check-attr", "reset", "fetch", "push", "branch", "tag", "remote",
-		"blame", "annotate", "rev-list", "merge-base", "name-rev", "hash-object", "update-index", "notes"}, words[1]):
+		"blame", "annotate", "rev-list", "merge-base", "name-rev", "hash-object", "notes"}, words[1]),
+		words[1] == "update-index" && !slices.ContainsFunc(words[2:], staged):
 		w.rest = use{dir: reads}
 	}
 	w.known = words[1] == "rm" || words[1] == "mv" || words[1] == "restore" || words[1] == "checkout"
-	w.patches = words[1] == "apply" || words[1] == "am"
+	w.patches = bringers[words[1]] && (words[1] != "update-index" || slices.ContainsFunc(words[2:], staged))
+}
+
+// bringers are git's subcommands that make files, or what the next checkout
+// makes files of, of content that no word names.
+var bringers = programSet("apply am fast-import update-index")
+
+// staged says whether an option makes git stage content that is no file yet: the
+// next checkout writes it.
+func staged(a string) bool {
+	return strings.HasPrefix(a, "--cacheinfo") || strings.HasPrefix(a, "--index-info")
 }
 
 // tar reads what it puts in, writes the archive, and writes anything where it
