@@ -146,15 +146,19 @@ func (e *evaluator) lines(in io.Reader, out, errs io.Writer) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(make([]byte, 64<<10), maxEvalLine)
 	w := bufio.NewWriter(out)
-	bad := 0
+	bad, number := 0, 0
 	warned := map[string]bool{}
 	for scan.Scan() {
+		number++
 		if len(bytes.TrimSpace(scan.Bytes())) == 0 {
 			continue
 		}
 		r := e.line(scan.Bytes())
 		if r.Error != "" {
 			bad++
+		}
+		if r.Error != "" && r.ID == "" {
+			r.Error = fmt.Sprintf("line %d: %s", number, r.Error) // nothing else says which
 		}
 		if r.Clamped != "" && len(warned) < maxWarned && !warned[r.Clamped] {
 			warned[r.Clamped] = true
