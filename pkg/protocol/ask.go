@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -105,13 +107,8 @@ func (a *Ask) check() error {
 			return err
 		}
 	}
-	if len(a.Hops) > MaxHops {
-		return fmt.Errorf("%w: relayed by %d nodes, the limit is %d", ErrField, len(a.Hops), MaxHops)
-	}
-	for _, h := range a.Hops {
-		if err := CheckToken("hops", h); err != nil {
-			return err
-		}
+	if err := hops(a.Hops); err != nil {
+		return err
 	}
 	return first(
 		CheckAskID(a.ID),
@@ -133,6 +130,31 @@ func (a *Ask) check() error {
 	)
 }
 
+// Via is the child node that the ask came through: the last that relayed it. ""
+// for one of a node's own agents.
+func (a *Ask) Via() string {
+	if len(a.Hops) == 0 {
+		return ""
+	}
+	return a.Hops[len(a.Hops)-1]
+}
+
+// hops refuses a path that no tree of nodes has.
+func hops(path []string) error {
+	if len(path) > MaxHops {
+		return fmt.Errorf("%w: loop? relayed by %d nodes, the limit is %d", ErrField, len(path), MaxHops)
+	}
+	for i, h := range path {
+		if err := CheckToken("hops", h); err != nil {
+			return err
+		}
+		if slices.Contains(path[:i], h) {
+			return fmt.Errorf("%w: loop: %s has relayed it twice (%s)", ErrField, h, strings.Join(path, " > "))
+		}
+	}
+	return nil
+}
+
 // CheckTime refuses an id whose time lies more than MaxAskAge from now: the
 // record of older ids may be gone, and with it the proof that they were decided.
 func (a *Ask) CheckTime(now time.Time) error {
@@ -149,7 +171,7 @@ func (a *Ask) MaxWait() time.Duration {
 }
 
 // Digest identifies the call: SHA-256 over node, agent, session, tool, cwd,
-// paths and project as canonical JSON (RFC 8785, but with numbers as they were
+// paths and project, and over hops and human_only where an ask has them, as canonical JSON (RFC 8785, but with numbers as they were
 // spelled: two integers beyond 2^53 stay two calls). The same id with another
 // digest is a conflict.
 func (a *Ask) Digest(node string) (string, error) {
@@ -161,7 +183,11 @@ func (a *Ask) Digest(node string) (string, error) {
 		Cwd     string  `json:"cwd"`
 		Paths   []Path  `json:"paths"`
 		Project Project `json:"project"`
-	}{node, a.Agent, a.Session, a.Tool, a.Cwd, a.Paths, a.Project}
+		// An agent of a child is nobody's namesake, and what only a person may
+		// allow is not answered by what allowed the like of it.
+		Hops      []string `json:"hops,omitempty"`
+		HumanOnly bool     `json:"human_only,omitzero"`
+	}{node, a.Agent, a.Session, a.Tool, a.Cwd, a.Paths, a.Project, a.Hops, a.HumanOnly}
 	b, err := json.Marshal(&facts)
 	if err != nil {
 		return "", fmt.Errorf("digest of ask %s: %w", a.ID, err)
@@ -183,6 +209,26 @@ func ReadAskFor(agent string, data []byte, opts ...ReadOption) (Ask, error) {
 	}
 	if a.Agent != agent {
 		return Ask{}, fmt.Errorf("%w: the ask says agent %q, the credential is %q's", ErrMismatch, a.Agent, agent)
+	}
+	if len(a.Hops) > 0 {
+		return Ask{}, fmt.Errorf("%w: hops in an agent's ask: only a child node relays", ErrMismatch)
+	}
+	return a, nil
+}
+
+// ReadRelayedAsk reads an ask that child has relayed to node: the last of its
+// hops is the child's, as the subject has it, and node is not among them. A path
+// that leads back here, or is too long, is an error that says "loop".
+func ReadRelayedAsk(child, node string, data []byte, opts ...ReadOption) (Ask, error) {
+	a, err := Read[Ask](data, opts...)
+	if err != nil {
+		return Ask{}, err
+	}
+	if a.Via() != child {
+		return Ask{}, fmt.Errorf("%w: the ask says it was relayed by %q last, the credential is %q's", ErrMismatch, a.Via(), child)
+	}
+	if slices.Contains(a.Hops, node) {
+		return Ask{}, fmt.Errorf("%w: loop: this node has relayed it before (%s > %s)", ErrField, strings.Join(a.Hops, " > "), node)
 	}
 	return a, nil
 }

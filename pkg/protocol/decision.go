@@ -217,17 +217,19 @@ const (
 // Notice is a live notice on an event subject: a nudge to look, never a fact to
 // act on.
 type Notice struct {
-	V       Version   `json:"v"`
-	Kind    string    `json:"kind"`
-	Node    string    `json:"node"`
-	At      time.Time `json:"at"`
-	Ask     string    `json:"ask,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	Outcome Outcome   `json:"outcome,omitempty"`
+	V     Version   `json:"v"`
+	Kind  string    `json:"kind"`
+	Node  string    `json:"node"`
+	At    time.Time `json:"at"`
+	Ask   string    `json:"ask,omitempty"`
+	Agent string    `json:"agent,omitempty"`
+	// Via is the child node whose agent it is.
+	Via     string  `json:"via,omitempty"`
+	Outcome Outcome `json:"outcome,omitempty"`
 }
 
 func (n *Notice) version() Version { return n.V }
 func (n *Notice) check() error {
 	return first(CheckToken("kind", n.Kind), CheckToken("node", n.Node), optionalAskID(n.Ask), optionalToken("agent", n.Agent),
-		optionalToken("outcome", string(n.Outcome)))
+		optionalToken("via", n.Via), optionalToken("outcome", string(n.Outcome)))
 }

@@ -42,12 +42,15 @@ type Grant struct {
 	Agent string `json:"agent,omitempty"`
 	// Via is the child node whose agent it is: one of this node's agents that has
 	// the same name has none of it.
-	Via       string `json:"via,omitempty"`
-	Session   string `json:"session,omitempty"`
-	Root      string `json:"root,omitempty"`
-	Project   string `json:"project,omitempty"`
-	GrantedBy string `json:"granted_by,omitempty"`
-	Ask       string `json:"ask,omitempty"`
+	Via string `json:"via,omitempty"`
+	// Hops is the whole way that its asks come: two agents below one child may
+	// have the same name.
+	Hops      []string `json:"hops,omitempty"`
+	Session   string   `json:"session,omitempty"`
+	Root      string   `json:"root,omitempty"`
+	Project   string   `json:"project,omitempty"`
+	GrantedBy string   `json:"granted_by,omitempty"`
+	Ask       string   `json:"ask,omitempty"`
 }
 
 // Bounds of a grant.
@@ -79,16 +82,19 @@ func grantCheck(g *Grant) error {
 // unbound refuses a grant that already says to whom it is bound: that is the
 // gate's to add, from the ask, and never the word of whoever answers it.
 func (g *Grant) unbound() error {
-	if g == nil || g.Node+g.Agent+g.Via+g.Session+g.Root+g.Project+g.GrantedBy+g.Ask == "" {
+	if g == nil || g.Node+g.Agent+g.Via+g.Session+g.Root+g.Project+g.GrantedBy+g.Ask == "" && len(g.Hops) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: a grant in an answer names no node, agent, via, session, root, project, granted_by or ask", ErrField)
+	return fmt.Errorf("%w: a grant in an answer names no node, agent, via, hops, session, root, project, granted_by or ask", ErrField)
 }
 
 // bound refuses a grant that does not say whose it is, and who gave it on which
 // ask.
 func (g *Grant) bound() error {
-	return first(grantCheck(g), CheckToken("grant.node", g.Node), CheckToken("grant.agent", g.Agent), optionalToken("grant.via", g.Via),
+	if way := (&Ask{Hops: g.Hops}); way.Via() != g.Via {
+		return fmt.Errorf("%w: grant.via %q, its asks come through %q", ErrMismatch, clip(g.Via, MaxToken), way.Via())
+	}
+	return first(hops(g.Hops), grantCheck(g), CheckToken("grant.node", g.Node), CheckToken("grant.agent", g.Agent), optionalToken("grant.via", g.Via),
 		CheckToken("grant.granted_by", g.GrantedBy), CheckAskID(g.Ask))
 }
 

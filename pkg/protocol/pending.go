@@ -73,6 +73,9 @@ func (p *Pending) check() error {
 	if p.Role == "" || p.Stage == "" || p.Digest == "" {
 		return fmt.Errorf("%w: role, stage or digest is missing", ErrField)
 	}
+	if p.Via != p.Ask.Via() {
+		return fmt.Errorf("%w: via %q, the ask came through %q", ErrMismatch, clip(p.Via, MaxToken), p.Ask.Via())
+	}
 	for _, l := range p.Chain {
 		if err := CheckToken("chain", l); err != nil {
 			return err
