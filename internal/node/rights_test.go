@@ -59,6 +59,8 @@ var mayPublish = []who{
 	{subject: "$JS.API.STREAM.PURGE.KV_ASSENT_PROJECTS", roles: "operator"},
 	{subject: "$KV.ASSENT_PRESENCE.me", roles: "operator approver"},
 	{subject: "$KV.ASSENT_PRESENCE.other", roles: "operator"},
+	{subject: "$KV.ASSENT_PRESENCE.parent.me", roles: "operator terminal"},
+	{subject: "$KV.ASSENT_PRESENCE.parent.other", roles: "operator"},
 	{subject: "$O.ASSENT_MODULES.C.x", roles: "operator"},
 	{subject: "$JS.API.STREAM.NAMES", roles: "operator"},
 	{subject: "$JS.API.STREAM.DELETE.ASSENT_NONE", roles: "operator"},

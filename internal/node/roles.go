@@ -158,6 +158,8 @@ func terminalRight() Right {
 			answerInboxes(),
 			subject(protocol.KindEvent, "*"), subject(protocol.KindReview, ">"),
 			kvRead(protocol.BucketPending), kvWrite(protocol.BucketPending),
+			// That the node has a parent is this terminal's to say, under its own name.
+			kvKey(protocol.BucketPresence, protocol.PresenceParent+name),
 			// A late answer is told what was decided.
 			"$JS.API.STREAM.INFO."+protocol.StreamDecisions, "$JS.API.STREAM.MSG.GET."+protocol.StreamDecisions,
 		),

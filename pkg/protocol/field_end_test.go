@@ -141,6 +141,11 @@ func terminalVerdictRows() []fieldRow {
 		no(ErrField, "an allow with an unknown outcome", `outcome="allowed_by_court"`),
 		no(ErrToken, "a deny with an outcome that is no word", `verdict="deny"`, "grant=", "edited_input=", `outcome="a b"`),
 		no(ErrToken, "approver with a blank", `approver="on call"`),
+		no(ErrToken, "a parent without a name", `parent={"decided_by":{"kind":"rule","node":"root"}}`),
+		no(ErrField, "a parent where nobody decided", `parent={"node":"root"}`),
+		no(ErrToken, "a parent where it is not said on which node", `parent={"node":"root","decided_by":{"kind":"rule"}}`),
+		no(ErrEnum, "a parent where an unknown kind decided", `parent={"node":"root","decided_by":{"kind":"court","node":"root"}}`),
+		no(ErrField, "a parent's trail without a verdict", `parent={"node":"root","decided_by":{"kind":"rule","node":"root"},"trail":[{"link":"a"}]}`),
 
 		yes("allowed by the parent's rule", `outcome="allowed_by_rule"`),
 		yes("allowed by the parent's grant", `outcome="allowed_by_grant"`),
@@ -151,6 +156,11 @@ func terminalVerdictRows() []fieldRow {
 		yes("a deny with an outcome of a later version", `verdict="deny"`, "grant=", "edited_input=", `outcome="denied_by_court"`),
 		yes("a grant that the gate bound", `grant.agent="ci-42"`, `grant.node="main"`, `grant.granted_by="oncall-1"`),
 		yes("not stored yet", "at="),
+		yes("a parent's rule", `parent={"node":"root","decided_by":{"kind":"rule","name":"bash","node":"root"},"trail":[]}`),
+		yes("a parent's parent", `parent={"node":"mid","decided_by":{"kind":"parent","name":"oncall-1","node":"root"}}`),
+		yes("a parent's trail", `parent={"node":"root","decided_by":{"kind":"link","name":"a","node":"root"},"trail":[{"link":"a","verdict":"deny","node":"root"}]}`),
+		yes("a trail of a node as a whole", `parent={"node":"mid","decided_by":{"kind":"rule","node":"root"},"trail":[{"verdict":"deny","node":"root"}]}`),
+		yes("no parent", "parent=null"),
 		yes("no approver named", "approver="),
 	)
 }
@@ -172,5 +182,19 @@ func answerReceiptRows() []fieldRow {
 		yes("accepted null, so not accepted", "accepted=null", `error="x"`),
 		yes("verdict null", "verdict=null"),
 		yes("answered by nobody named", `answered_by=""`),
+	}
+}
+
+func parentSignRows() []fieldRow {
+	return []fieldRow{
+		no(ErrToken, "no parent", "parent="),
+		no(ErrToken, "a parent that is no token", `parent="a.b"`),
+		no(ErrMalformed, "answers as text", `answers="true"`),
+		no(ErrField, "a reason over its bound", "reason="+text(MaxReason+1)),
+
+		yes("it answers", "answers=true", "reason="),
+		yes("nothing said of answers, so it does not", "answers="),
+		yes("no release", "release="),
+		yes("no time", "at="),
 	}
 }

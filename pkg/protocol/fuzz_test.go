@@ -49,6 +49,7 @@ func FuzzReviewRecord(f *testing.F)  { fuzzMessage(f, "review_record", nil) }
 func FuzzNotice(f *testing.F)        { fuzzMessage(f, "notice", nil) }
 func FuzzErrorReply(f *testing.F)    { fuzzMessage(f, "error_reply", nil) }
 func FuzzPending(f *testing.F)       { fuzzMessage(f, "pending", words{"role": kindWords}) }
+func FuzzParentSign(f *testing.F)    { fuzzMessage(f, "parent_sign", nil) }
 func FuzzStoredGrant(f *testing.F)   { fuzzMessage(f, "stored_grant", words{"scope": scopeWords}) }
 
 // words are the words that top-level fields of an accepted message may hold.

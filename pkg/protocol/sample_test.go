@@ -151,6 +151,7 @@ func samples() []sample {
 		newSample("terminal_request", TerminalRequest{V: 1, Kind: TerminalHuman, Ask: sampleAsk(), Asks: sampleEntries(), Units: sampleUnits(),
 			Trail: sampleTrail(), Suggest: []string{"git push *"}, Deadline: at(3600), Prompt: samplePrompt()}),
 		newSample("terminal_verdict", sampleTerminalVerdict()),
+		newSample("parent_sign", ParentSign{V: 1, Parent: "root", Reason: "no connection", Release: "1.4.0", At: at(5)}),
 		newSample("answer", Answer{V: 1, Ask: askID, Verdict: FinalAllow, Approver: "oncall-1", Reason: "release day", Note: "tag it too",
 			EditedInput: jsontext.Value(`{"command":"git push --tags origin main"}`), Grant: sampleGrant()}),
 		newSample("answer_receipt", AnswerReceipt{V: 1, Ask: askID, Accepted: true, AnsweredBy: "oncall-1", Verdict: FinalAllow, At: at(40)}),

@@ -93,6 +93,8 @@ type TerminalVerdict struct {
 	Approver    string         `json:"approver"`
 	// At is when it was stored.
 	At time.Time `json:"at,omitzero"`
+	// Parent is who decided at the parent node; nil from every other terminal.
+	Parent *ParentWord `json:"parent,omitempty"`
 }
 
 func (v *TerminalVerdict) version() Version { return v.V }
@@ -103,7 +105,7 @@ func (v *TerminalVerdict) check() error {
 		return fmt.Errorf("%w: outcome %q does not go with %s", ErrField, clip(string(v.Outcome), 40), v.Verdict)
 	}
 	return first(CheckAskID(v.Ask), verdictSet(v.Verdict.Valid()), v.Outcome.check(), extrasCheck(v.Verdict, v.Abort, v.EditedInput, v.Grant),
-		bounded("reason", v.Reason, MaxReason), bounded("note", v.Note, MaxReason), optionalToken("approver", v.Approver))
+		bounded("reason", v.Reason, MaxReason), bounded("note", v.Note, MaxReason), optionalToken("approver", v.Approver), v.Parent.check())
 }
 
 // extrasCheck refuses what does not go with the choice: whoever denies while
