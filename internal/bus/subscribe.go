@@ -20,6 +20,8 @@ type Sub struct {
 	loop chan struct{} // closed when the last message has been handed over
 	wg   sync.WaitGroup
 	room chan struct{}
+	next chan *nats.Msg // to a goroutine that has handled one and waits for another
+	idle chan struct{}  // one token for each that waits
 
 	handler, overflow Handler
 }
@@ -28,7 +30,7 @@ type Sub struct {
 type Handler func(*nats.Msg)
 
 // Subscribe runs handler for each message on subject, as a member of queue
-// unless that is "", each in a goroutine of its own. At most limit run at once.
+// unless that is "", side by side. At most limit run at once.
 // A message over the limit goes to overflow instead, at once and in the
 // subscription's one goroutine, so that it is refused and never queued until
 // its asker has gone: overflow must not block. A handler that panics is logged
@@ -45,6 +47,7 @@ func Subscribe(nc *nats.Conn, subject, queue string, limit int, handler, overflo
 	}
 	s := &Sub{
 		nc: nc, sub: sub, loop: make(chan struct{}), room: make(chan struct{}, limit),
+		next: make(chan *nats.Msg), idle: make(chan struct{}, maxIdle),
 		handler: handler, overflow: overflow,
 	}
 	first, err := confirm(nc, sub)
@@ -85,6 +88,7 @@ func confirm(nc *nats.Conn, sub *nats.Subscription) (*nats.Msg, error) {
 // run hands messages over until the subscription or the connection is closed.
 func (s *Sub) run(first *nats.Msg) {
 	defer close(s.loop)
+	defer close(s.next)
 	if first != nil {
 		s.take(first)
 	}
@@ -111,15 +115,47 @@ func (s *Sub) take(m *nats.Msg) {
 		s.overflow(m)
 		return
 	}
-	s.wg.Go(func() {
-		defer func() { <-s.room }()
-		defer func() {
-			if p := recover(); p != nil {
-				slog.Error("a handler panicked; its message stays unanswered", "subject", m.Subject, "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		s.handler(m)
-	})
+	select {
+	case s.next <- m:
+	default:
+		s.wg.Go(func() { s.work(m) })
+	}
+}
+
+// maxIdle is how many goroutines wait for the next message instead of ending. A
+// new one begins with a small stack and copies it several times while it reads
+// and rules; one that has done so before has the room.
+const maxIdle = 64
+
+// work handles m and then what comes next.
+func (s *Sub) work(m *nats.Msg) {
+	for m != nil {
+		s.handle(m)
+		m = s.another()
+	}
+}
+
+// another waits for the next message; nil when none comes any more, or enough
+// others wait.
+func (s *Sub) another() *nats.Msg {
+	select {
+	case s.idle <- struct{}{}:
+		defer func() { <-s.idle }()
+		return <-s.next
+	default:
+		return nil
+	}
+}
+
+// handle runs the handler for one message, which took room before.
+func (s *Sub) handle(m *nats.Msg) {
+	defer func() { <-s.room }()
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("a handler panicked; its message stays unanswered", "subject", m.Subject, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	s.handler(m)
 }
 
 // Subject is what was subscribed to.

@@ -231,3 +231,63 @@ func TestSubscribingNeedsALimitAndHandlers(t *testing.T) {
 }
 
 func second(_ *bus.Sub, err error) error { return err }
+
+func TestGoroutinesWaitForTheNextMessageUpToABound(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t)
+	const burst = 3 * bus.MaxIdle
+	release := make(chan struct{})
+	sub, err := bus.Subscribe(n.Connect(t, protocol.RoleGate, "g1"), asks, "gate", burst, func(m *nats.Msg) {
+		if len(m.Data) > 0 {
+			panic("broken")
+		}
+		<-release
+		_ = m.Respond(nil)
+	}, respond("busy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := n.Connect(t, protocol.RoleAgent, "a1")
+	ask := func(body []byte, wait time.Duration) error {
+		_, err := agent.Request("assent.v1.main.ask.a1", body, wait)
+		return err
+	}
+	idle := func(want int) {
+		t.Helper()
+		nodetest.CheckFor(t, 5*time.Second, time.Millisecond, func() error {
+			if sub.Idle() != want || sub.Busy() > 0 {
+				return fmt.Errorf("%d wait, %d busy", sub.Idle(), sub.Busy())
+			}
+			return nil
+		})
+	}
+	var wg sync.WaitGroup
+	for range burst {
+		wg.Go(func() {
+			if err := ask(nil, 10*time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodetest.CheckFor(t, 5*time.Second, time.Millisecond, func() error {
+		if sub.Busy() != burst {
+			return fmt.Errorf("%d busy", sub.Busy())
+		}
+		return nil
+	})
+	close(release)
+	wg.Wait()
+	idle(bus.MaxIdle)
+	// One that panicked, and one after another, leave as many as were there.
+	_ = ask([]byte("x"), 50*time.Millisecond)
+	for range 10 {
+		if err := ask(nil, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+	}
+	idle(bus.MaxIdle)
+	if err := sub.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	idle(0)
+}
