@@ -170,33 +170,62 @@ func (a *Ask) MaxWait() time.Duration {
 	return time.Duration(min(a.MaxWaitMS, limit)) * time.Millisecond
 }
 
+// facts are what a call's digest is over. The keys stand in the order of the
+// canonical form, so that only the tool's input has to be brought into it.
+type facts struct {
+	Agent string `json:"agent"`
+	Cwd   string `json:"cwd"`
+	// An agent of a child is nobody's namesake, and what only a person may
+	// allow is not answered by what allowed the like of it.
+	Hops      []string     `json:"hops,omitempty"`
+	HumanOnly bool         `json:"human_only,omitzero"`
+	Node      string       `json:"node"`
+	Paths     []Path       `json:"paths"` // raw, resolved
+	Project   projectFacts `json:"project"`
+	Session   sessionFacts `json:"session"`
+	Tool      toolFacts    `json:"tool"`
+}
+
+type projectFacts struct {
+	Digest string `json:"digest,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Root   string `json:"root,omitempty"`
+}
+
+type sessionFacts struct {
+	ID          string `json:"id"`
+	Interactive bool   `json:"interactive"`
+	Parent      string `json:"parent,omitempty"`
+	Root        string `json:"root,omitempty"`
+}
+
+type toolFacts struct {
+	CallID string         `json:"call_id,omitempty"`
+	Input  jsontext.Value `json:"input"`
+	Name   string         `json:"name"`
+}
+
 // Digest identifies the call: SHA-256 over node, agent, session, tool, cwd,
 // paths and project, and over hops and human_only where an ask has them, as canonical JSON (RFC 8785, but with numbers as they were
 // spelled: two integers beyond 2^53 stay two calls). The same id with another
 // digest is a conflict.
 func (a *Ask) Digest(node string) (string, error) {
-	facts := struct {
-		Node    string  `json:"node"`
-		Agent   string  `json:"agent"`
-		Session Session `json:"session"`
-		Tool    Tool    `json:"tool"`
-		Cwd     string  `json:"cwd"`
-		Paths   []Path  `json:"paths"`
-		Project Project `json:"project"`
-		// An agent of a child is nobody's namesake, and what only a person may
-		// allow is not answered by what allowed the like of it.
-		Hops      []string `json:"hops,omitempty"`
-		HumanOnly bool     `json:"human_only,omitzero"`
-	}{node, a.Agent, a.Session, a.Tool, a.Cwd, a.Paths, a.Project, a.Hops, a.HumanOnly}
-	b, err := json.Marshal(&facts)
+	input := a.Tool.Input.Clone()
+	if len(input) == 0 {
+		input = jsontext.Value("null")
+	} else if err := input.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
+		return "", fmt.Errorf("digest of ask %s: %w", a.ID, err)
+	}
+	b, err := json.Marshal(&facts{
+		Agent: a.Agent, Cwd: a.Cwd, Hops: a.Hops, HumanOnly: a.HumanOnly, Node: node, Paths: a.Paths,
+		Project: projectFacts{Digest: a.Project.Digest, ID: a.Project.ID, Root: a.Project.Root},
+		Session: sessionFacts{ID: a.Session.ID, Interactive: a.Session.Interactive, Parent: a.Session.Parent, Root: a.Session.Root},
+		Tool:    toolFacts{CallID: a.Tool.CallID, Input: input, Name: a.Tool.Name},
+	})
 	if err != nil {
 		return "", fmt.Errorf("digest of ask %s: %w", a.ID, err)
 	}
-	v := jsontext.Value(b)
-	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
-		return "", fmt.Errorf("digest of ask %s: %w", a.ID, err)
-	}
-	sum := sha256.Sum256(v)
+	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 

@@ -106,6 +106,9 @@ func TestDigestOfEachFact(t *testing.T) {
 		a := sampleAsk()
 		change(&a)
 		d := digestOf(t, a, "main")
+		if slow := slowDigest(t, a, "main"); d != slow {
+			t.Errorf("%s: digest %s, by the book %s", name, d, slow)
+		}
 		if before, ok := seen[d]; ok {
 			t.Errorf("%s has the digest of %s", name, before)
 		}

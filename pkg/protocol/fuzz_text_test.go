@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	stdjson "encoding/json"
 	"reflect"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -225,7 +228,34 @@ func inputDigest(t *testing.T, input []byte) (string, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if slow := slowDigest(t, a, "main"); d != slow {
+		t.Fatalf("%s: digest %s, by the book %s", input, d, slow)
+	}
 	return d, true
+}
+
+// slowDigest brings all facts into the canonical form, whatever order they come in.
+func slowDigest(t *testing.T, a Ask, node string) string {
+	t.Helper()
+	facts := map[string]any{
+		"session": a.Session, "tool": a.Tool, "cwd": a.Cwd, "paths": a.Paths, "project": a.Project, "agent": a.Agent, "node": node,
+	}
+	if len(a.Hops) > 0 {
+		facts["hops"] = a.Hops
+	}
+	if a.HumanOnly {
+		facts["human_only"] = true
+	}
+	b, err := json.Marshal(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := jsontext.Value(b)
+	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(v)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func slowValue(t *testing.T, data []byte) any {
