@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,17 @@ const (
 	prefix = "$KV." + protocol.BucketGrants + "."
 )
 
-// subject is where the grant of an agent stands that it was given on ask id.
-func subject(agent, id string) string { return prefix + agent + "." + id }
+// subject is where the grant of a holder stands that was given on ask id.
+func subject(holder, id string) string { return prefix + holder + "." + id }
+
+// Holder names whose the grants are that may speak of an agent's calls: the
+// agent's, with the way that its asks come before it. No name of an agent or a
+// node holds the stroke between them.
+func Holder(agent string, hops []string) string {
+	return strings.Join(append(slices.Clone(hops), agent), "/")
+}
+
+func holder(g protocol.Grant) string { return Holder(g.Agent, g.Hops) }
 
 // Put stores a grant, if it never was stored: one that is revoked or used up
 // meanwhile stays so. It may be called again by whoever carries the same answer
@@ -126,12 +136,12 @@ func (s *Store) write(ctx context.Context, g protocol.Grant, revision uint64, tt
 		// Only tidiness: the end counts by the clock of whoever uses it.
 		opts = append(opts, jetstream.WithMsgTTL(ttl))
 	}
-	return s.publish(ctx, g, &nats.Msg{Subject: subject(g.Agent, g.Ask), Data: body}, revision, opts...)
+	return s.publish(ctx, g, &nats.Msg{Subject: subject(holder(g), g.Ask), Data: body}, revision, opts...)
 }
 
 // bury puts a mark in the place of a grant, at which it was read.
 func (s *Store) bury(ctx context.Context, g Stored) error {
-	msg := &nats.Msg{Subject: subject(g.Agent, g.Ask), Header: nats.Header{"KV-Operation": {"DEL"}}}
+	msg := &nats.Msg{Subject: subject(holder(g.Grant), g.Ask), Header: nats.Header{"KV-Operation": {"DEL"}}}
 	return s.publish(ctx, g.Grant, msg, g.Revision, jetstream.WithMsgTTL(buried))
 }
 
@@ -152,16 +162,18 @@ func (s *Store) publish(ctx context.Context, g protocol.Grant, msg *nats.Msg, re
 // wrongLastSequenceReplicated is the same refusal by a replicated stream.
 const wrongLastSequenceReplicated jetstream.ErrorCode = 10164
 
-// Of returns the grants of an agent, oldest first, at most PerAgent: a grant
+// Of returns the grants of one holder, oldest first, at most PerAgent: a grant
 // beyond that clears nothing. Entries that are no grants are left out and
 // returned as an error beside the others.
-func (s *Store) Of(ctx context.Context, agent string) ([]Stored, error) {
-	if err := protocol.CheckToken("agent", agent); err != nil {
-		return nil, err
+func (s *Store) Of(ctx context.Context, holder string) ([]Stored, error) {
+	for name := range strings.SplitSeq(holder, "/") {
+		if err := protocol.CheckToken("holder", name); err != nil {
+			return nil, err
+		}
 	}
-	out, err := s.read(ctx, prefix+agent+".*", PerAgent+1)
+	out, err := s.read(ctx, prefix+holder+".*", PerAgent+1)
 	if len(out) > PerAgent {
-		out, err = out[:PerAgent], errors.Join(err, fmt.Errorf("%w: agent %s, %d are looked at", ErrMany, agent, PerAgent))
+		out, err = out[:PerAgent], errors.Join(err, fmt.Errorf("%w: agent %s, %d are looked at", ErrMany, holder, PerAgent))
 	}
 	return out, err
 }
@@ -199,7 +211,7 @@ func (s *Store) read(ctx context.Context, filter string, limit int) (out []Store
 // never theirs.
 func decode(m bus.StreamMsg) (Stored, error) {
 	g, err := protocol.Read[protocol.StoredGrant](m.Data)
-	if err == nil && m.Subject != subject(g.Agent, g.Ask) {
+	if err == nil && m.Subject != subject(holder(g.Grant), g.Ask) {
 		err = fmt.Errorf("it says agent %s and ask %s", g.Agent, g.Ask)
 	}
 	if err != nil {

@@ -44,6 +44,53 @@ func stores(t *testing.T) (*nodetest.Node, *grants.Store, *grants.Store, *grants
 	return n, open(protocol.RoleGate, "g1"), open(protocol.RoleGate, "g2"), open(protocol.RoleOperator, "op")
 }
 
+// TestAHoldersGrantsAreItsOwn: of agents of one name at several nodes each finds
+// its own in the bucket, and the operator takes back any.
+func TestAHoldersGrantsAreItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	_, g1, g2, op := stores(t)
+	ways := [][]string{nil, {"child1"}, {"low", "child1"}, {"low"}}
+	ids := map[string]string{}
+	for _, way := range ways {
+		g := grant("ci", 2)
+		g.Hops = way
+		if len(way) > 0 {
+			g.Via = way[len(way)-1]
+		}
+		if err := g1.Put(ctx, g); err != nil {
+			t.Fatal(err)
+		}
+		ids[grants.Holder("ci", way)] = g.Ask
+	}
+	for who, id := range ids {
+		got := must(g2.Of(ctx, who))(t)
+		if len(got) != 1 || got[0].Ask != id {
+			t.Fatalf("%s has %+v", who, got)
+		}
+		if err := g2.Use(ctx, got[0]); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(g1.Of(ctx, who))(t); len(got) != 1 || got[0].Uses != 1 {
+			t.Fatalf("%s, used once: %+v", who, got)
+		}
+	}
+	if all := must(op.All(ctx))(t); len(all) != len(ways) {
+		t.Fatalf("%d grants, want %d", len(all), len(ways))
+	}
+	for who, id := range ids {
+		must(op.Revoke(ctx, id))(t)
+		if got := must(g1.Of(ctx, who))(t); len(got) != 0 {
+			t.Fatalf("%s, revoked: %+v", who, got)
+		}
+	}
+	for _, bad := range []string{"", "*", "child1/*", "/ci", "child1/", "a.b", ">"} {
+		if got, err := g1.Of(ctx, bad); err == nil {
+			t.Errorf("%q is a holder of %+v", bad, got)
+		}
+	}
+}
+
 func TestAGrantIsSeenAtOnceAndGoneAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -18,9 +18,10 @@ var ErrWider = errors.New("this grant cannot be given")
 
 // Applies says whether a grant speaks of a call at now. It is for its own agent
 // alone, whatever the scope: what an agent says of its session, its root and its
-// project chooses among its own grants, and never reaches another's.
+// project chooses among its own grants, and never reaches another's. The agent of
+// the same name below another node, or at another than here, is another.
 func Applies(g protocol.Grant, node string, a protocol.Ask, now time.Time) bool {
-	if g.Node != node || g.Agent != a.Agent || g.Ask == "" || g.Expired(now) {
+	if g.Node != node || g.Agent != a.Agent || g.Via != a.Via() || !slices.Equal(g.Hops, a.Hops) || g.Ask == "" || g.Expired(now) {
 		return false
 	}
 	switch g.Scope {
@@ -50,6 +51,7 @@ func root(a protocol.Ask) string {
 // everything that the approver does not say.
 func Bind(g protocol.Grant, p protocol.Pending, approver string) protocol.Grant {
 	g.Node, g.Agent, g.GrantedBy, g.Ask = p.Node, p.Ask.Agent, approver, p.Ask.ID
+	g.Via, g.Hops = p.Ask.Via(), append([]string(nil), p.Ask.Hops...)
 	g.Session, g.Root, g.Project = p.Ask.Session.ID, root(p.Ask), p.Ask.Project.ID
 	return Anchor(g, p.Ask)
 }

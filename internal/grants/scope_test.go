@@ -68,6 +68,31 @@ func TestApplies(t *testing.T) {
 	}
 }
 
+// TestAGrantHoldsForOneWayAlone: whatever the scope, a grant speaks of the calls
+// of one agent, and that is its name and the whole way that its asks come.
+func TestAGrantHoldsForOneWayAlone(t *testing.T) {
+	t.Parallel()
+	ways := map[string][]string{
+		"here": nil, "child1": {"child1"}, "child2": {"child2"}, "low below child1": {"low", "child1"},
+		"deep below child1": {"deep", "child1"}, "low": {"low"}, "child1 below low": {"child1", "low"},
+	}
+	for given, from := range ways {
+		for asked, of := range ways {
+			for _, scope := range []protocol.Scope{protocol.ScopeSession, protocol.ScopeTree, protocol.ScopeAgent, protocol.ScopeProject} {
+				giver, caller := ask(), ask()
+				giver.Hops, caller.Hops = from, of
+				g := Bind(protocol.Grant{Scope: scope, Surface: "bash", Patterns: []string{"git *"}}, protocol.Pending{Node: "main", Ask: giver, Via: giver.Via()}, "p1")
+				if got := Applies(g, "main", caller, noon); got != (given == asked) {
+					t.Errorf("%s, given to the agent %s, asked by the agent %s: %v", scope, given, asked, got)
+				}
+				if same := Holder(g.Agent, g.Hops) == Holder(caller.Agent, caller.Hops); same != (given == asked) {
+					t.Errorf("given %s, asked %s: one holder is %v", given, asked, same)
+				}
+			}
+		}
+	}
+}
+
 func TestCheckRefusesWhatIsWiderThanTheAsk(t *testing.T) {
 	t.Parallel()
 	p := protocol.Pending{Ask: ask(), Node: "main", Asks: []protocol.Entry{

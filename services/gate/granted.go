@@ -55,7 +55,7 @@ func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
 
 // applying are the grants that apply to an ask now.
 func (g *Gate) applying(ctx context.Context, ask protocol.Ask) []grants.Stored {
-	held, err := g.grants.Of(ctx, ask.Agent)
+	held, err := g.grants.Of(ctx, grants.Holder(ask.Agent, ask.Hops))
 	if err != nil {
 		g.fail("grants_unread", "grants cannot be read; they clear nothing", ask.ID, err)
 	}
