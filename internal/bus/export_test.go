@@ -5,3 +5,13 @@ const MaxIdle = maxIdle
 
 // Idle is how many wait now.
 func (s *Sub) Idle() int { return len(s.idle) }
+
+// MaxIdentities bounds the senders that are remembered.
+const MaxIdentities = maxIdentities
+
+// Len is how many are.
+func (i *Identities) Len() int {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return len(i.read)
+}

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -34,13 +35,69 @@ type Identity struct {
 // It refuses (ErrIdentity) a request whose reply subject the server has not
 // made: its header would prove nothing.
 func IdentityOf(msg *nats.Msg) (Identity, error) {
+	stated, err := statement(msg)
+	if err != nil {
+		return Identity{}, err
+	}
+	return readIdentity(stated)
+}
+
+// Identities is IdentityOf for whoever hears the same senders again and again: a
+// statement is read once. Safe for concurrent use; the zero value is ready.
+type Identities struct {
+	mu   sync.RWMutex
+	read map[string]Identity // by the whole text of the statement
+}
+
+// Bounds of what is remembered: a statement is the server's, but its number is
+// not.
+const (
+	maxIdentities = 4096
+	maxStatement  = 2048
+)
+
+// Of is IdentityOf. The same text is the same sender, so what is remembered is
+// never out of date; what is refused is not remembered.
+func (i *Identities) Of(msg *nats.Msg) (Identity, error) {
+	stated, err := statement(msg)
+	if err != nil {
+		return Identity{}, err
+	}
+	i.mu.RLock()
+	id, known := i.read[stated]
+	i.mu.RUnlock()
+	if known {
+		return id, nil
+	}
+	id, err = readIdentity(stated)
+	if err == nil && len(stated) <= maxStatement {
+		i.remember(stated, id)
+	}
+	return id, err
+}
+
+func (i *Identities) remember(stated string, id Identity) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.read == nil || len(i.read) >= maxIdentities {
+		i.read = map[string]Identity{}
+	}
+	i.read[stated] = id
+}
+
+// statement is what the server states of a request's sender.
+func statement(msg *nats.Msg) (string, error) {
 	if !protocol.ReplyAcross(msg.Reply) {
-		return Identity{}, fmt.Errorf("%w: it did not come over an account border", ErrIdentity)
+		return "", fmt.Errorf("%w: it did not come over an account border", ErrIdentity)
 	}
 	values := msg.Header.Values(HeaderIdentity)
 	if len(values) != 1 {
-		return Identity{}, fmt.Errorf("%w: %d headers %s", ErrIdentity, len(values), HeaderIdentity)
+		return "", fmt.Errorf("%w: %d headers %s", ErrIdentity, len(values), HeaderIdentity)
 	}
+	return values[0], nil
+}
+
+func readIdentity(stated string) (Identity, error) {
 	var h struct {
 		Account string `json:"acc"`
 		User    string `json:"user"`
@@ -50,7 +107,7 @@ func IdentityOf(msg *nats.Msg) (Identity, error) {
 		Host    string `json:"host"`
 		Service string `json:"svc"`
 	}
-	if err := json.Unmarshal([]byte(values[0]), &h); err != nil {
+	if err := json.Unmarshal([]byte(stated), &h); err != nil {
 		return Identity{}, fmt.Errorf("%w: %w", ErrIdentity, err)
 	}
 	if h.Service != "" {

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestIdentity(t *testing.T) {
 		"a reply that is a wildcard":  {"_R_.>", []string{stated}, false},
 		"a reply that only begins so": {"_R_x.abc", []string{stated}, false},
 	}
+	var known bus.Identities
 	for what, row := range rows {
 		msg := &nats.Msg{Reply: row.reply, Header: nats.Header{}}
 		if row.header != nil {
@@ -55,6 +57,11 @@ func TestIdentity(t *testing.T) {
 		}
 		if row.ok && (id.Name != "a1" || id.Key != user || id.Account != account || id.Client != 33) {
 			t.Errorf("%s: %+v", what, id)
+		}
+		for range 2 { // read, and remembered if it is to be
+			if again, aerr := known.Of(msg); again != id || (aerr == nil) != row.ok || !row.ok && !errors.Is(aerr, bus.ErrIdentity) {
+				t.Errorf("%s, heard again: %+v, %v", what, again, aerr)
+			}
 		}
 	}
 }
@@ -139,4 +146,29 @@ func FuzzCreds(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestRememberedSendersAreToldApartAndBounded(t *testing.T) {
+	t.Parallel()
+	var known bus.Identities
+	heard := func(client int) {
+		t.Helper()
+		text := strings.Replace(stated, `"id":33`, fmt.Sprintf(`"id":%d`, client), 1)
+		id, err := known.Of(&nats.Msg{Reply: "_R_.abc.def", Header: nats.Header{bus.HeaderIdentity: {text}}})
+		if err != nil || id.Client != uint64(client) {
+			t.Fatalf("client %d: %+v, %v", client, id, err)
+		}
+	}
+	for client := range bus.MaxIdentities + 10 {
+		heard(client)
+		heard(client / 2)
+		if n := known.Len(); n > bus.MaxIdentities {
+			t.Fatalf("%d are remembered", n)
+		}
+	}
+	long := strings.Replace(stated, `"server":"s"`, `"server":"`+strings.Repeat("s", 3000)+`"`, 1)
+	before := known.Len()
+	if id, err := known.Of(&nats.Msg{Reply: "_R_.abc.def", Header: nats.Header{bus.HeaderIdentity: {long}}}); err != nil || id.Name != "a1" || known.Len() != before {
+		t.Errorf("a long one: %+v, %v, %d remembered", id, err, known.Len())
+	}
 }

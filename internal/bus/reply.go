@@ -18,6 +18,11 @@ func Reply[M any, P protocol.Message[M]](nc *nats.Conn, m *nats.Msg, v M) error 
 	if err != nil {
 		return fmt.Errorf("writing the reply on %s: %w", m.Subject, err)
 	}
+	return ReplyWith(nc, m, body)
+}
+
+// ReplyWith answers m with a message that is written already.
+func ReplyWith(nc *nats.Conn, m *nats.Msg, body []byte) error {
 	if err := nc.PublishMsg(&nats.Msg{Subject: m.Reply, Data: body}); err != nil {
 		return fmt.Errorf("sending the reply on %s: %w", m.Subject, err)
 	}

@@ -23,11 +23,15 @@ type authority struct {
 	read    atomic.Uint64 // life in which now was read, and one
 }
 
+// present says whether the policy of this moment was read in the connection's
+// present life.
+func (a *authority) present() bool { return a.read.Load() == a.life()+1 }
+
 // await returns when the policy of this moment was read in the connection's
 // present life; errStale when ctx ends before. What is older may have been
 // replaced while the gate was away.
 func (a *authority) await(ctx context.Context) error {
-	for wait := time.Millisecond; a.read.Load() != a.life()+1; wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; !a.present(); wait = min(2*wait, 50*time.Millisecond) {
 		select {
 		case <-ctx.Done():
 			return errStale

@@ -104,4 +104,7 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 type reply struct {
 	decision *protocol.Decision
 	progress *protocol.Progress
+	// recorded is the decision as it was written into the stream just now: the
+	// answer is the record, to the letter. Nil where it is not at hand.
+	recorded []byte
 }

@@ -34,38 +34,45 @@ type recorder struct {
 // the answer, if it is on the same call. errConflict otherwise; errUnrecorded
 // when the stream does not acknowledge.
 func (g *Gate) record(ctx context.Context, d protocol.Decision) (reply, error) {
-	stored, err := g.recorder.store(ctx, d)
+	stored, text, err := g.recorder.write(ctx, d)
 	if err != nil {
 		return reply{}, err
 	}
 	if stored.CallDigest != d.CallDigest || stored.Agent != d.Agent {
 		return reply{}, fmt.Errorf("recording decision on %s: %w", d.Ask, errConflict)
 	}
-	return reply{decision: &stored}, nil
+	return reply{decision: &stored, recorded: text}, nil
 }
 
-// store publishes d on the condition that its ask has no decision yet, whatever
-// the surface and result: of gates that race, one wins on any number of
-// replicas. It returns the decision that stands.
+// store is write for whoever does not need the text.
 func (r *recorder) store(ctx context.Context, d protocol.Decision) (protocol.Decision, error) {
+	d, _, err := r.write(ctx, d)
+	return d, err
+}
+
+// write publishes d on the condition that its ask has no decision yet, whatever
+// the surface and result: of gates that race, one wins on any number of
+// replicas. It returns the decision that stands, and its text if that is d.
+func (r *recorder) write(ctx context.Context, d protocol.Decision) (protocol.Decision, []byte, error) {
 	trim(&d)
 	msg, all, err := r.message(d)
 	if err != nil {
-		return protocol.Decision{}, err
+		return protocol.Decision{}, nil, err
 	}
 	for attempt := 1; ; attempt++ {
 		actx, cancel := context.WithTimeout(ctx, recordTimeout)
 		_, err = r.js.PublishMsg(actx, msg, jetstream.WithExpectLastSequenceForSubject(0, all))
 		cancel()
 		if err == nil {
-			return d, nil
+			return d, msg.Data, nil
 		}
 		if taken(err) {
 			// Somebody was first; or it was this very call, and its ack was lost.
-			return r.standing(ctx, d.Ask)
+			d, err = r.standing(ctx, d.Ask)
+			return d, nil, err
 		}
 		if attempt == recordAttempts || ctx.Err() != nil {
-			return protocol.Decision{}, fmt.Errorf("recording decision on %s: %w: %w", d.Ask, errUnrecorded, err)
+			return protocol.Decision{}, nil, fmt.Errorf("recording decision on %s: %w: %w", d.Ask, errUnrecorded, err)
 		}
 	}
 }

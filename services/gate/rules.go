@@ -24,6 +24,9 @@ type ruled struct {
 // known waits until the policy that rule works with is that of this moment, for
 // patience at most.
 func (g *Gate) known(ctx context.Context) error {
+	if g.policy.present() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
 	return g.policy.await(ctx)

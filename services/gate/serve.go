@@ -51,7 +51,7 @@ func (g *Gate) asker(m *nats.Msg) (agent string, who protocol.Requester, ok bool
 		g.drop(m, "bad subject", err)
 		return "", who, false
 	}
-	id, err := bus.IdentityOf(m)
+	id, err := g.senders.Of(m)
 	if err != nil {
 		g.drop(m, "bad reply subject or sender", err)
 		return "", who, false
@@ -159,6 +159,8 @@ func (g *Gate) answerAsk(m *nats.Msg, c call, r reply, err error) {
 		d := g.refuse(c, protocol.Unavailable, unavailableReason(err))
 		g.answer(m, &d) // first: telling of a failure may take as long as the failure
 		g.fail("unrecorded", "ask is denied: it could not be decided on the record", c.ask.ID, err)
+	case r.decision != nil && r.recorded != nil:
+		g.sent(bus.ReplyWith(g.nc, m, r.recorded))
 	case r.decision != nil:
 		g.answer(m, r.decision)
 	default:

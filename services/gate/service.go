@@ -57,6 +57,7 @@ type Gate struct {
 	subjects   protocol.Subjects
 	log        *slog.Logger
 	failSafe   *prometheus.CounterVec
+	senders    bus.Identities
 
 	policy       *authority
 	files        *files
