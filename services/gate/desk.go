@@ -120,7 +120,11 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) error {
 	}
 	g.mirror.put(item)
 	h := g.keep(item)
-	g.review.resolved(ctx, item.Pending, g.links.resolve(ctx, item.Chain))
+	if item.Role == protocol.TerminalParent {
+		g.review.delegated(ctx, item.Pending, r.snapshot.Chain(), g.presence.parent(time.Now()))
+	} else {
+		g.review.resolved(ctx, item.Pending, g.links.resolve(ctx, item.Chain))
+	}
 	g.run(h)
 	return nil
 }
@@ -153,11 +157,14 @@ func (g *Gate) newPending(c call, r ruled) protocol.Pending {
 	if w := c.ask.MaxWait(); w > 0 {
 		wait = min(wait, w)
 	}
-	role := g.role(c.ask, s)
+	role, chain := g.role(c.ask, s), s.Chain()
+	if role == protocol.TerminalParent {
+		chain = nil // one chain for an ask: the parent's
+	}
 	p := protocol.Pending{
 		Ask: c.ask, Digest: c.digest, Node: g.node, Requester: c.requester,
 		Asks: r.open(), Units: r.units(), Suggest: r.ruling.Suggest, Prompt: r.prompt(c.ask), Policy: r.ref(),
-		Role: role, Chain: s.Chain(), Since: now, Deadline: now.Add(wait), Owner: g.name, Lease: now.Add(g.times.lease),
+		Role: role, Chain: chain, Since: now, Deadline: now.Add(wait), Owner: g.name, Lease: now.Add(g.times.lease),
 	}
 	p.Stage = nextStage(p)
 	return p

@@ -23,6 +23,8 @@ type ending struct {
 	approver string
 	// grant is what that person granted with the answer.
 	grant *protocol.Grant
+	// trail is what the parent node, and those above it, did with the ask.
+	trail []protocol.TrailEntry
 }
 
 func (e ending) decided() bool { return e.result.Valid() }
@@ -35,7 +37,7 @@ func denial(outcome protocol.Outcome, reason string) ending {
 // after keeps on the record who allowed, and what was changed, before an ending by
 // the gate's own hand.
 func (e ending) after(allow ending) ending {
-	e.approver, e.edited, e.note = allow.approver, allow.edited, allow.note
+	e.approver, e.edited, e.note, e.trail = allow.approver, allow.edited, allow.note, allow.trail
 	return e
 }
 
@@ -94,6 +96,10 @@ func (g *Gate) tell(ctx context.Context, p protocol.Pending, d protocol.Decision
 		g.fail("conflict", "open ask ends undecided: its id was decided for another call", d.Ask, errConflict)
 	} else {
 		g.review.closed(ctx, d)
+	}
+	if p.Role == protocol.TerminalParent {
+		g.review.forwardClosed(ctx, d)
+		g.takeBack(p, d)
 	}
 	g.notify(protocol.Notice{Kind: protocol.NoticePromptClosed, Ask: d.Ask, Agent: p.Ask.Agent, Outcome: d.Outcome})
 }

@@ -67,6 +67,24 @@ func (r *review) resolved(ctx context.Context, p protocol.Pending, running []str
 	}
 }
 
+// delegated says that the parent node is to decide, and which links are passed
+// over for that; of an empty chain nothing is said.
+func (r *review) delegated(ctx context.Context, p protocol.Pending, chain []string, parent string) {
+	if len(chain) > 0 {
+		r.note(ctx, p.Ask.ID, protocol.EventChainDelegated, map[string]any{"links": chain, "parent": parent})
+	}
+	r.note(ctx, p.Ask.ID, protocol.EventForwardCreated, map[string]any{"parent": parent, "deadline": p.Deadline, "agent": p.Ask.Agent, "hops": p.Ask.Hops})
+}
+
+// forwardClosed tells how an ask ended that was for the parent to decide.
+func (r *review) forwardClosed(ctx context.Context, d protocol.Decision) {
+	event := protocol.EventForwardDenied
+	if d.Allowed() {
+		event = protocol.EventForwardApproved
+	}
+	r.note(ctx, d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "approver": d.Approver})
+}
+
 func (r *review) unregistered(ctx context.Context, id, link string) {
 	r.note(ctx, id, protocol.EventChainUnregistered, map[string]any{"link": link})
 }

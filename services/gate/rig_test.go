@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quick are times for tests: all that wait in earnest, shortened.
-var quick = times{patience: 400 * time.Millisecond, first: 400 * time.Millisecond, lease: time.Second, sweep: 50 * time.Millisecond, terminal: 2 * time.Second, look: 200 * time.Millisecond}
+var quick = times{patience: 400 * time.Millisecond, first: 400 * time.Millisecond, lease: time.Second, sweep: 50 * time.Millisecond, terminal: 2 * time.Second, parent: time.Second, look: 200 * time.Millisecond}
 
 // soon bounds what must happen within one test, on a slow machine too.
 const soon = 15 * time.Second

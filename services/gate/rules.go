@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,7 +147,7 @@ func wireAction(a policy.Action) protocol.Action {
 // this moment: a static deny is final, whoever allowed and whenever it came.
 func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (protocol.Decision, error) {
 	d := g.newDecision(p.Ask, p.Digest, p.Requester, p.Since)
-	d.Asks, d.Trail, d.Policy = p.Asks, p.Trail, p.Policy
+	d.Asks, d.Trail, d.Policy = p.Asks, append(slices.Clone(p.Trail), end.trail...), p.Policy
 	if len(p.Asks) > 0 {
 		e := p.Asks[0]
 		d.Surface, d.Value, d.MatchedPattern, d.Origin = e.Surface, e.Value, e.MatchedPattern, e.Origin
@@ -172,7 +173,9 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
 	d.Approver = end.approver
 	d.DecidedBy = end.by
-	d.DecidedBy.Node = g.node
+	if end.by.Kind != protocol.DeciderParent {
+		d.DecidedBy.Node = g.node
+	}
 	d.Grant = g.given(p, end)
 	return d, nil
 }

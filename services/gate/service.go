@@ -335,7 +335,10 @@ func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
 			case e.Operation() != jetstream.KeyValuePut:
 				g.presence.gone(e.Key())
 			default:
-				g.presence.sign(e.Key(), e.Created())
+				if err := g.presence.put(e.Key(), e.Value(), e.Created()); err != nil {
+					g.count("presence", "broken")
+					g.log.Warn("presence cannot be read; it counts for nothing", "err", err)
+				}
 			}
 		}
 	}

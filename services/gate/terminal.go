@@ -16,15 +16,23 @@ import (
 // terminalTimeout is how long the gate waits for one reply of a terminal.
 const terminalTimeout = 5 * time.Second
 
-// role fixes who ends an ask. "auto" is a person where one sits at the session
-// or is present, else nobody: deny.
+// role fixes who ends an ask, once, before its first link. "auto" is a person
+// where one sits at the session, also at a subagent's, or is present; else the
+// parent node, where this one has one; else nobody: deny. Whoever sits at a
+// session of another node is no approver of this one.
 func (g *Gate) role(ask protocol.Ask, s *policy.Snapshot) protocol.TerminalKind {
+	now := time.Now()
 	switch s.Terminal().Kind {
 	case policy.TerminalHuman:
 		return protocol.TerminalHuman
+	case policy.TerminalParent:
+		return protocol.TerminalParent
 	case policy.TerminalAuto:
-		if ask.Session.Interactive || g.presence.anyone(time.Now()) {
+		switch {
+		case ask.Session.Interactive && len(ask.Hops) == 0, g.presence.anyone(now):
 			return protocol.TerminalHuman
+		case g.presence.parent(now) != "":
+			return protocol.TerminalParent
 		}
 		return protocol.TerminalDeny
 	default:
@@ -36,6 +44,9 @@ func (g *Gate) role(ask protocol.Ask, s *policy.Snapshot) protocol.TerminalKind 
 // person has been asked, and the verdict comes through the entry.
 func (g *Gate) askTerminal(ctx context.Context, h *held) (ending, error) {
 	p := h.item().Pending
+	if p.Role == protocol.TerminalParent {
+		return g.askParent(ctx, h)
+	}
 	if !p.Taken.IsZero() {
 		return ending{}, nil // asked before a take-over: nobody is asked twice
 	}
@@ -67,9 +78,7 @@ func (g *Gate) terminalRequest(ctx context.Context, p protocol.Pending) (ending,
 	if err != nil {
 		return ending{}, backoff.Permanent(err)
 	}
-	body, err := protocol.Write(protocol.TerminalRequest{
-		Kind: p.Role, Ask: p.Ask, Asks: p.Asks, Units: p.Units, Trail: p.Trail, Suggest: p.Suggest, Deadline: p.Deadline, Prompt: p.Prompt,
-	})
+	body, err := protocol.Write(terminalRequestOf(p))
 	if err != nil {
 		return ending{}, backoff.Permanent(err)
 	}
@@ -83,6 +92,12 @@ func (g *Gate) terminalRequest(ctx context.Context, p protocol.Pending) (ending,
 		return ending{}, fmt.Errorf("asking terminal %s: %s", p.Role, protocol.Safe(msg.Header.Get(protocol.HeaderError), 200, false))
 	}
 	return readTerminal(p, msg.Data)
+}
+
+func terminalRequestOf(p protocol.Pending) protocol.TerminalRequest {
+	return protocol.TerminalRequest{
+		Kind: p.Role, Ask: p.Ask, Asks: p.Asks, Units: p.Units, Trail: p.Trail, Suggest: p.Suggest, Deadline: p.Deadline, Prompt: p.Prompt,
+	}
 }
 
 // readTerminal reads the answer of a terminal: a verdict, or Progress where a

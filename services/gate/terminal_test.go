@@ -257,6 +257,39 @@ func TestWhoEndsAnAsk(t *testing.T) {
 		})
 		want(t, a.decide(a.bash("make")), deny, protocol.NoApprover)
 	})
+	t.Run("auto on a node with a parent: the parent", func(t *testing.T) {
+		r.hasParent("root", g)
+		for name, row := range map[string]struct {
+			ask  func(*protocol.Ask)
+			role protocol.TerminalKind
+		}{
+			"a call nobody sits at":             {func(*protocol.Ask) {}, protocol.TerminalParent},
+			"a subagent's":                      {func(q *protocol.Ask) { q.Session.Parent, q.Session.Root = "s0", "s0" }, protocol.TerminalParent},
+			"relayed, from where a person sits": {func(q *protocol.Ask) { q.Session.Interactive, q.Hops = true, []string{"below"} }, protocol.TerminalParent},
+			"where a person sits":               {func(q *protocol.Ask) { q.Session.Interactive = true }, protocol.TerminalHuman},
+			"a subagent's, where a person sits": {func(q *protocol.Ask) {
+				q.Session = protocol.Session{ID: "s2", Parent: "s1", Root: "s0", Interactive: true}
+			}, protocol.TerminalHuman},
+		} {
+			ask := a.bash("make")
+			row.ask(&ask)
+			if got := g.role(ask, g.policy.current()); got != row.role {
+				t.Errorf("%s: %s, want %s", name, got, row.role)
+			}
+		}
+	})
+	t.Run("auto with a parent and an approver here: a person", func(t *testing.T) {
+		must(presence.Put(context.Background(), "oncall-1", []byte(`{"v":1}`)))(t)
+		until(t, "there", func() error {
+			if got := g.role(a.bash("make"), g.policy.current()); got != protocol.TerminalHuman {
+				return fmt.Errorf("role %s", got)
+			}
+			return nil
+		})
+		if err := presence.Delete(context.Background(), protocol.PresenceParent+"t"); err != nil {
+			t.Fatal(err)
+		}
+	})
 	t.Run("deny, though an approver is there", func(t *testing.T) {
 		must(presence.Put(context.Background(), "oncall-1", []byte(`{"v":1}`)))(t)
 		g.inForce(r.put(plainPolicy))
@@ -264,10 +297,10 @@ func TestWhoEndsAnAsk(t *testing.T) {
 		ask.Session.Interactive = true
 		want(t, a.decide(ask), deny, protocol.NoApprover)
 	})
-	t.Run("parent, on a node without one: nobody, never a person", func(t *testing.T) {
+	t.Run("parent, on a node without one: unavailable, never a person", func(t *testing.T) {
 		g.inForce(r.put(strings.Replace(auto, "auto", "parent", 1)))
 		before := person.total.Load()
-		want(t, a.decide(a.bash("make")), deny, protocol.NoApprover)
+		want(t, a.decide(a.bash("make")), deny, protocol.Unavailable)
 		if person.total.Load() != before {
 			t.Error("a person was asked")
 		}

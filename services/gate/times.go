@@ -25,6 +25,9 @@ type times struct {
 	// terminal is how long a terminal is tried before the ask is denied: one that
 	// restarts costs nobody an ask.
 	terminal time.Duration
+	// parent is how long the parent node may give no good answer before the ask is
+	// denied as unavailable.
+	parent time.Duration
 	// look is how often a gate makes sure that a bucket it watches is still the
 	// one that it began with.
 	look time.Duration
@@ -32,4 +35,4 @@ type times struct {
 
 const patience = 4 * time.Second
 
-var standardTimes = times{patience: patience, first: 750 * time.Millisecond, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, look: 10 * time.Second}
+var standardTimes = times{patience: patience, first: 750 * time.Millisecond, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: 10 * time.Second}

@@ -21,7 +21,10 @@ const ServiceName = "assent-terminal"
 // Bounds of one terminal service.
 const (
 	maxRequests = 1024
-	serveTime   = 4 * time.Second // the gate waits 5
+	// An ask that a parent decides is asked again until it is: as many wait here
+	// as a gate has at once.
+	maxRelayed = 16384
+	serveTime  = 4 * time.Second // the gate waits 5
 )
 
 // Answerer takes approvers' answers; the human terminal is one.
@@ -71,7 +74,7 @@ func (s *Service) Run(ctx context.Context, ready func()) error {
 		if err != nil {
 			return err
 		}
-		sub, err := bus.Subscribe(s.nc, subject, protocol.QueueTerminal, maxRequests, s.serveRequest, s.full)
+		sub, err := bus.Subscribe(s.nc, subject, protocol.QueueTerminal, limitOf(kind), s.serveRequest, s.full)
 		if err != nil {
 			return err
 		}
@@ -93,6 +96,13 @@ func (s *Service) Run(ctx context.Context, ready func()) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+func limitOf(kind protocol.TerminalKind) int {
+	if kind == protocol.TerminalParent {
+		return maxRelayed
+	}
+	return maxRequests
 }
 
 func (s *Service) drain(subs []*bus.Sub) {
@@ -123,16 +133,40 @@ func (s *Service) serveRequest(m *nats.Msg) {
 		s.fault(m, r.Ask.ID, protocol.CodeInvalid, fmt.Errorf("no terminal of kind %q here", r.Kind))
 		return
 	}
+	if r.Withdraw {
+		s.withdraw(ctx, m, t, r)
+		return
+	}
 	v, err := t.End(ctx, r)
+	var fault *protocol.Fault
 	switch {
 	case err == nil:
 		send(s, m, v)
+	case errors.As(err, &fault):
+		s.sent(bus.ReplyFault(s.nc, m, r.Ask.ID, *fault))
 	case errors.Is(err, ErrTaken):
 		send(s, m, protocol.Progress{Ask: r.Ask.ID, Status: protocol.StatusPending, Stage: "terminal:" + string(r.Kind), Since: time.Now().UTC()})
 	default:
 		s.log.Error("ask could not be put to the terminal", "ask", r.Ask.ID, "err", err)
 		s.fault(m, r.Ask.ID, protocol.CodeUnavailable, errors.New("the ask could not be put to the terminal"))
 	}
+}
+
+// withdraw takes an ask back. A terminal that puts asks nowhere else has nothing
+// to take back.
+func (s *Service) withdraw(ctx context.Context, m *nats.Msg, t Terminal, r protocol.TerminalRequest) {
+	w, ok := t.(Withdrawer)
+	if !ok {
+		send(s, m, protocol.CancelReceipt{Ask: r.Ask.ID})
+		return
+	}
+	receipt, err := w.Withdraw(ctx, r)
+	if err != nil {
+		s.log.Warn("ask could not be taken back; it ends there by its own deadline", "ask", r.Ask.ID, "err", err)
+		s.fault(m, r.Ask.ID, protocol.CodeUnavailable, err)
+		return
+	}
+	send(s, m, receipt)
 }
 
 func (s *Service) subjectOf(kind protocol.TerminalKind) string {

@@ -34,6 +34,9 @@ type Option func(*node.Config)
 // Store runs the node on that folder instead of a new one.
 func Store(dir string) Option { return func(c *node.Config) { c.Store = dir } }
 
+// Listen puts the node on that address instead of a port of its own.
+func Listen(address string) Option { return func(c *node.Config) { c.Listen = address } }
+
 // Named gives the node another name.
 func Named(name string) Option { return func(c *node.Config) { c.Node = name } }
 
