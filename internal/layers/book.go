@@ -15,6 +15,7 @@ type Book struct {
 	newest   map[string]Entry
 	inForce  map[string]*policy.Document
 	revision uint64
+	freezes  Freezes
 }
 
 // NewBook returns a book without layers.
@@ -26,6 +27,10 @@ func NewBook() *Book {
 // lastGood finds, for what it denies. An error is lastGood's: those denies are
 // not known, and the book must not be used.
 func (b *Book) Take(e Entry, lastGood func(Entry) (*policy.Document, error)) error {
+	if e.Freeze != nil {
+		b.freezes = b.freezes.With(*e.Freeze)
+		return nil
+	}
 	doc := e.Document
 	if e.Broken() {
 		var err error
@@ -43,7 +48,10 @@ func (b *Book) Take(e Entry, lastGood func(Entry) (*policy.Document, error)) err
 	return nil
 }
 
-// Revision is the newest of any key, removals among them.
+// Freezes are those of the entries that were taken in.
+func (b *Book) Freezes() Freezes { return b.freezes }
+
+// Revision is the newest of any layer's key, removals among them.
 func (b *Book) Revision() uint64 { return b.revision }
 
 // Layers is what is stored, in the order of layers.

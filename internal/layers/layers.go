@@ -24,7 +24,7 @@ const opTime = 10 * time.Second
 // Errors of a Store.
 var (
 	// ErrOvertaken: what is stored is not what the writer has seen.
-	ErrOvertaken = errors.New("somebody else has changed the layer meanwhile")
+	ErrOvertaken = errors.New("somebody else has changed it meanwhile")
 	// ErrNone: the layer is not stored.
 	ErrNone = errors.New("no such layer is stored")
 	// ErrWatch: the watch ended by itself.
@@ -45,6 +45,9 @@ type Entry struct {
 	// not removed.
 	Document *policy.Document
 	Err      error
+	// Freeze is there where the key is a freeze's; a freeze is no layer, and never
+	// broken as one.
+	Freeze *Freeze
 }
 
 // Name is the layer's name, or the key of what is no layer.
@@ -60,6 +63,10 @@ func (e Entry) Broken() bool { return e.Err != nil }
 
 func entryOf(kv jetstream.KeyValueEntry) Entry {
 	e := Entry{Key: kv.Key(), Revision: kv.Revision(), At: kv.Created(), Removed: kv.Operation() != jetstream.KeyValuePut}
+	if f, ok := freezeOf(kv); ok {
+		e.Freeze, e.Text = &f, kv.Value()
+		return e
+	}
 	layer, err := policy.LayerOfKey(e.Key)
 	if err == nil {
 		e.Layer = layer
@@ -130,7 +137,13 @@ func (s *Store) History(ctx context.Context) ([]Entry, error) {
 	return out, err
 }
 
-func (s *Store) all(ctx context.Context, opts ...jetstream.WatchOpt) (out []Entry, err error) {
+// all are the entries that are layers.
+func (s *Store) all(ctx context.Context, opts ...jetstream.WatchOpt) ([]Entry, error) {
+	out, err := s.entries(ctx, opts...)
+	return slices.DeleteFunc(out, func(e Entry) bool { return e.Freeze != nil }), err
+}
+
+func (s *Store) entries(ctx context.Context, opts ...jetstream.WatchOpt) (out []Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
 	w, err := s.kv.WatchAll(ctx, opts...)
@@ -201,7 +214,7 @@ func (s *Store) Put(ctx context.Context, layer policy.Layer, text []byte, over E
 	default:
 		revision, err = s.kv.Create(ctx, layer.Key(), text)
 	}
-	return revision, changed("storing", layer, err)
+	return revision, changed("storing layer", layer.String(), err)
 }
 
 // Remove takes a layer away that still is as over says. Errors as for Put.
@@ -211,22 +224,22 @@ func (s *Store) Remove(ctx context.Context, over Entry) error {
 	// The server's own condition, not the client's look before it: a deletion is a
 	// message like any other.
 	err := s.kv.Delete(ctx, over.Key, jetstream.LastRevision(over.Revision))
-	return changed("removing", over.Layer, err)
+	return changed("removing layer", over.Layer.String(), err)
 }
 
 // wrongLast are the server's codes for a condition on a key that does not hold;
 // the second is that of a replicated stream.
 var wrongLast = []jetstream.ErrorCode{jetstream.JSErrCodeStreamWrongLastSequence, 10164}
 
-func changed(what string, layer policy.Layer, err error) error {
+func changed(what, whose string, err error) error {
 	var api *jetstream.APIError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrKeyExists), errors.As(err, &api) && slices.Contains(wrongLast, api.ErrorCode):
-		return fmt.Errorf("%s layer %s: %w", what, layer, ErrOvertaken)
+		return fmt.Errorf("%s %s: %w", what, whose, ErrOvertaken)
 	}
-	return fmt.Errorf("%s layer %s: %w", what, layer, err)
+	return fmt.Errorf("%s %s: %w", what, whose, err)
 }
 
 // LastGood is the newest document of a broken entry's key that read, nil where

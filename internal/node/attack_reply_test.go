@@ -150,6 +150,7 @@ func TestAReplySubjectOfAnAccountOutsideHarmsNothing(t *testing.T) {
 		"approver answers":      {protocol.RoleApprover, "p1", "assent.v1.main.answer.p1." + askID, protocol.RoleTerminal},
 		"approver is present":   {protocol.RoleApprover, "p1", "$KV.ASSENT_PRESENCE.p1", ""},
 		"approver reads all":    {protocol.RoleApprover, "p1", "JS.CORE.API.DIRECT.GET.KV_ASSENT_PENDING", ""},
+		"approver reads policy": {protocol.RoleApprover, "p1", "JS.CORE.API.DIRECT.GET.KV_ASSENT_POLICY", ""},
 		"approver reads one":    {protocol.RoleApprover, "p1", "JS.CORE.API.DIRECT.GET.KV_ASSENT_PENDING.$KV.ASSENT_PENDING.x", ""},
 		"auditor reads one":     {protocol.RoleAuditor, "u1", "JS.CORE.API.STREAM.MSG.GET.ASSENT_DECISIONS", ""},
 		"auditor reads state":   {protocol.RoleAuditor, "u1", "JS.CORE.API.STREAM.INFO.ASSENT_DECISIONS", ""},

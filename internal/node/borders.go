@@ -33,6 +33,8 @@ func Borders() []Border {
 		{Account: Desk, Subject: subject(protocol.KindEvent, "*"), Notice: true, For: "live notices"},
 		apiBorder(Desk, "DIRECT.GET.KV_"+protocol.BucketPending, true, "all pending asks"),
 		apiBorder(Desk, "DIRECT.GET.KV_"+protocol.BucketPending+".>", false, "one pending ask"),
+		apiBorder(Desk, "DIRECT.GET.KV_"+protocol.BucketPolicy, true, "policy and freezes"),
+		apiBorder(Desk, "DIRECT.GET.KV_"+protocol.BucketPolicy+".>", false, "one layer or freeze"),
 		{Account: Desk, Subject: kvKey(protocol.BucketPresence, "*"), For: "presence"},
 	}
 	for _, stream := range []string{protocol.StreamDecisions, protocol.StreamReview} {

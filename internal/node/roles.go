@@ -90,6 +90,7 @@ func operatorRight() Right {
 		Publish: list(
 			kvWrite(protocol.BucketPolicy), kvWrite(protocol.BucketPresence), kvWrite(protocol.BucketGrants),
 			"$JS.API.>", "$JS.FC.>", "$JS.ACK.>", "$O."+protocol.ObjectsModules+".>", "$SRV.>",
+			subject(protocol.KindConfirm, "*"),
 		),
 		Subscribe:   list(inbox(protocol.RoleOperator), subject(protocol.KindEvent, "*")),
 		Connections: plainConnections(),
@@ -130,6 +131,7 @@ func gateRight() Right {
 			subject(protocol.KindAsk, "*"), subject(protocol.KindCancel, "*"),
 			subject(protocol.KindProject, "*"), subject(protocol.KindRelay, "*"), subject(protocol.KindWithdraw, "*"),
 			subject(protocol.KindQuery, name, "*"), subject(protocol.KindLog, name, "*"),
+			subject(protocol.KindConfirm, name),
 			inbox(protocol.RoleGate), "$SRV.>",
 		),
 		Connections: plainConnections(),
@@ -178,6 +180,8 @@ func approverRight() Right {
 		Publish: list(
 			subject(protocol.KindAnswer, name, "*"),
 			kvGet(bus.BorderAPI, protocol.BucketPending),
+			// What is frozen stands beside the policy, and is shown on every prompt.
+			kvGet(bus.BorderAPI, protocol.BucketPolicy),
 			kvKey(protocol.BucketPresence, name),
 		),
 		Subscribe:   list(inbox(protocol.RoleApprover), subject(protocol.KindEvent, "*")),

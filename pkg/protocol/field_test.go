@@ -63,6 +63,7 @@ func fieldRows() map[string][]fieldRow {
 		"answer_receipt": answerReceiptRows(), "decision": decisionRows(), "review_record": reviewRows(), "notice": noticeRows(),
 		"error_reply": errorReplyRows(), "pending": pendingRows(), "stored_grant": storedGrantRows(),
 		"project_upload": projectUploadRows(), "project_receipt": projectReceiptRows(), "parent_sign": parentSignRows(),
+		"freeze": freezeRows(), "confirm": confirmRows(), "confirmed": confirmedRows(),
 		"cancel_receipt": {
 			no(ErrMalformed, "cancelled as text", `cancelled="true"`), no(ErrMalformed, "cancelled as a number", "cancelled=1"),
 			yes("cancelled", "cancelled=true"), yes("not cancelled", "cancelled=false"),

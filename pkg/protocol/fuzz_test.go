@@ -51,6 +51,9 @@ func FuzzErrorReply(f *testing.F)    { fuzzMessage(f, "error_reply", nil) }
 func FuzzPending(f *testing.F)       { fuzzMessage(f, "pending", words{"role": kindWords}) }
 func FuzzParentSign(f *testing.F)    { fuzzMessage(f, "parent_sign", nil) }
 func FuzzStoredGrant(f *testing.F)   { fuzzMessage(f, "stored_grant", words{"scope": scopeWords}) }
+func FuzzFreeze(f *testing.F)        { fuzzMessage(f, "freeze", nil) }
+func FuzzConfirm(f *testing.F)       { fuzzMessage(f, "confirm", nil) }
+func FuzzConfirmed(f *testing.F)     { fuzzMessage(f, "confirmed", nil) }
 
 // words are the words that top-level fields of an accepted message may hold.
 type words map[string][]string

@@ -162,6 +162,9 @@ func samples() []sample {
 		newSample("error_reply", ErrorReply{V: 1, Ask: askID, Error: Fault{Code: CodeConflict, Message: "this id stands for another call",
 			Remedy: "ask again with a new id"}}),
 		newSample("pending", samplePending()),
+		newSample("freeze", Freeze{V: 1, Reason: "incident 7: wait for word", By: "op", At: at(5)}),
+		newSample("confirm", Confirm{V: 1, Key: "freeze.agent.ci-42", Revision: 14}),
+		newSample("confirmed", Confirmed{V: 1, Gate: "g-7f3a", Key: "freeze.agent.ci-42", Revision: 14}),
 		newSample("stored_grant", StoredGrant{V: 1, Grant: sampleBoundGrant()}),
 	}
 }

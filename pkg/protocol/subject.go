@@ -37,6 +37,7 @@ const (
 	KindProject  Kind = "project"
 	KindRelay    Kind = "relay"
 	KindWithdraw Kind = "withdraw"
+	KindConfirm  Kind = "confirm"
 	KindLink     Kind = "link"
 	KindQuery    Kind = "query"
 	KindLog      Kind = "log"
@@ -50,7 +51,7 @@ const (
 // subjectTokens is how many tokens follow each kind. A review event may hold
 // dots, so its count is the least; maxEventTokens bounds it.
 var subjectTokens = map[Kind]int{
-	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindWithdraw: 1, KindLink: 1,
+	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindWithdraw: 1, KindConfirm: 1, KindLink: 1,
 	KindQuery: 2, KindLog: 2, KindTerminal: 1, KindAnswer: 2, KindEvent: 1,
 	KindDecision: 4, KindReview: 2,
 }
@@ -161,6 +162,9 @@ func (s Subjects) Relay(child string) (string, error) {
 func (s Subjects) Withdraw(child string) (string, error) {
 	return s.named(KindWithdraw, "child node", child)
 }
+
+// Confirm is where gate is asked whether it acts by a freeze.
+func (s Subjects) Confirm(gate string) (string, error) { return s.named(KindConfirm, "gate", gate) }
 
 // Link is where the judge called link is asked.
 func (s Subjects) Link(link string) (string, error) { return s.named(KindLink, "link", link) }

@@ -35,6 +35,7 @@ func builders() []built {
 		{"cancel", Subjects.Cancel, "assent.v1.main.cancel.ci-42", KindCancel, []string{""}},
 		{"project", Subjects.Project, "assent.v1.main.project.ci-42", KindProject, []string{""}},
 		{"relay", Subjects.Relay, "assent.v1.main.relay.ci-42", KindRelay, []string{""}},
+		{"confirm", Subjects.Confirm, "assent.v1.main.confirm.ci-42", KindConfirm, []string{""}},
 		{"withdraw", Subjects.Withdraw, "assent.v1.main.withdraw.ci-42", KindWithdraw, []string{""}},
 		{"link", Subjects.Link, "assent.v1.main.link.ci-42", KindLink, []string{""}},
 		{"terminal", Subjects.Terminal, "assent.v1.main.terminal.ci-42", KindTerminal, []string{""}},
