@@ -92,6 +92,7 @@ func (a *authority) unknown(e layers.Entry, err error) {
 	a.log.Error("THE STORED POLICY IS BROKEN, and what it denied before cannot be read: every allow is clamped to ask", "layer", e.Name(), "revision", e.Revision, "err", e.Err, "history", err)
 	if s := a.now.Load(); s != nil {
 		a.now.Store(s.Clamp("The stored policy is broken (" + e.Name() + ") and waits to be mended."))
+		a.changed()
 	}
 }
 

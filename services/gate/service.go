@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -74,6 +75,7 @@ type Gate struct {
 	limits       *limits
 	waiters      *waiters
 	desk         *desk
+	serving      atomic.Bool
 	stopping     chan struct{}
 	times        times
 }
@@ -141,7 +143,7 @@ func (g *Gate) bind(ctx context.Context) error {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
 	}}
-	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: func() { g.notify(protocol.Notice{Kind: protocol.NoticeReady}) }}
+	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: g.ready}
 	return nil
 }
 
@@ -172,7 +174,8 @@ func (g *Gate) Run(ctx context.Context, ready func()) error {
 		return fmt.Errorf("registering the gate: %w", err)
 	}
 	defer service.Stop()
-	g.notify(protocol.Notice{Kind: protocol.NoticeReady})
+	g.serving.Store(true)
+	g.ready()
 	g.log.Info("gate serves", "node", g.node)
 	if ready != nil {
 		ready()
@@ -341,6 +344,14 @@ func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
 				}
 			}
 		}
+	}
+}
+
+// ready says that a gate serves, and by the policy of this moment: when it begins
+// to, and whenever the policy changes. Before it serves it says nothing.
+func (g *Gate) ready() {
+	if g.serving.Load() {
+		g.notify(protocol.Notice{Kind: protocol.NoticeReady})
 	}
 }
 
