@@ -75,15 +75,20 @@ func Start(t testing.TB, opts ...Option) *Node {
 // Creds issues credentials. A judge without links in opts may serve every link.
 func (n *Node) Creds(t testing.TB, role protocol.Role, name string, opts ...node.IssueOptions) []byte {
 	t.Helper()
-	o := node.IssueOptions{Again: true}
+	return issue(t, n.Authority(), role, name, opts)
+}
+
+func issue(t testing.TB, a *node.Authority, role protocol.Role, name string, opts []node.IssueOptions) []byte {
+	t.Helper()
+	o := node.IssueOptions{}
 	if len(opts) > 0 {
 		o = opts[0]
-		o.Again = true
 	}
+	o.Again = true
 	if role == protocol.RoleJudge && len(o.Links) == 0 {
 		o.Links = []string{"*"}
 	}
-	creds, err := n.Authority().Issue(role, name, o)
+	creds, err := a.Issue(role, name, o)
 	if err != nil {
 		t.Fatalf("issuing credentials for %s %s: %v", role, name, err)
 	}
