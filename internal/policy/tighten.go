@@ -35,6 +35,25 @@ func (r Ruling) forPeople() Ruling {
 	return out
 }
 
+// LeftToPeople is a ruling of a call that a person must allow, whatever the
+// rules, yolo and grants let pass; why is for the approver. What denies stays.
+func (r Ruling) LeftToPeople(why string) Ruling {
+	if r.Action != Ask && r.Action != Allow {
+		return r
+	}
+	r.Entries, r.Cleared, r.Suggest = slices.Clone(r.Entries), nil, nil
+	for i := range r.Entries {
+		r.Entries[i].HumanOnly = r.Entries[i].HumanOnly || r.Entries[i].Action == Ask
+	}
+	if r.Action == Allow {
+		open := floor(r.Decisive.Surface, r.Decisive.Value, "human-only", why)
+		open.Unit, open.HumanOnly = r.Decisive.Unit, true
+		r.Entries = append(r.Entries, open)
+	}
+	r.settle()
+	return r
+}
+
 // tighten takes over everything in which another ruling of the same call is
 // stricter.
 func (r *Ruling) tighten(other Ruling) {

@@ -142,14 +142,14 @@ func (a *Ask) Via() string {
 // hops refuses a path that no tree of nodes has.
 func hops(path []string) error {
 	if len(path) > MaxHops {
-		return fmt.Errorf("%w: loop? relayed by %d nodes, the limit is %d", ErrField, len(path), MaxHops)
+		return fmt.Errorf("%w: relayed by %d nodes, the limit is %d (%s)", ErrLoop, len(path), MaxHops, clip(strings.Join(path, " > "), MaxName))
 	}
 	for i, h := range path {
 		if err := CheckToken("hops", h); err != nil {
 			return err
 		}
 		if slices.Contains(path[:i], h) {
-			return fmt.Errorf("%w: loop: %s has relayed it twice (%s)", ErrField, h, strings.Join(path, " > "))
+			return fmt.Errorf("%w: %s has relayed it twice (%s)", ErrLoop, h, strings.Join(path, " > "))
 		}
 	}
 	return nil
@@ -257,7 +257,7 @@ func ReadRelayedAsk(child, node string, data []byte, opts ...ReadOption) (Ask, e
 		return Ask{}, fmt.Errorf("%w: the ask says it was relayed by %q last, the credential is %q's", ErrMismatch, a.Via(), child)
 	}
 	if slices.Contains(a.Hops, node) {
-		return Ask{}, fmt.Errorf("%w: loop: this node has relayed it before (%s > %s)", ErrField, strings.Join(a.Hops, " > "), node)
+		return Ask{}, fmt.Errorf("%w: this node has relayed it before (%s > %s)", ErrLoop, strings.Join(a.Hops, " > "), node)
 	}
 	return a, nil
 }

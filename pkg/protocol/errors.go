@@ -18,6 +18,8 @@ var (
 	ErrField = errors.New("bad field")
 	// ErrMismatch: the body does not agree with the subject that carried it.
 	ErrMismatch = errors.New("message does not match its subject")
+	// ErrLoop: an ask came to a node twice, or over more nodes than a tree has.
+	ErrLoop = errors.New("loop")
 	// ErrToken: a name that may not stand in a subject.
 	ErrToken = errors.New("bad token")
 	// ErrAskID: an ask id that is not a canonical ULID.

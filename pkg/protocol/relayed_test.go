@@ -38,9 +38,9 @@ func TestRelayedAskIsItsChilds(t *testing.T) {
 		"without hops":                {want: ErrMismatch, says: "credential"},
 		"from another child":          {hops: []string{"child2"}, want: ErrMismatch, says: "credential"},
 		"the child not the last":      {hops: []string{"child1", "child2"}, want: ErrMismatch, says: "credential"},
-		"back at this node":           {hops: []string{"main", "child1"}, want: ErrField, says: "loop"},
-		"round below":                 {hops: []string{"child1", "x", "child1"}, want: ErrField, says: "child1 > x > child1"},
-		"from further than it may be": {hops: append(long[:len(long):len(long)], "more", "child1"), want: ErrField, says: "loop"},
+		"back at this node":           {hops: []string{"main", "child1"}, want: ErrLoop, says: "loop"},
+		"round below":                 {hops: []string{"child1", "x", "child1"}, want: ErrLoop, says: "child1 > x > child1"},
+		"from further than it may be": {hops: append(long[:len(long):len(long)], "more", "child1"), want: ErrLoop, says: "loop"},
 		"no name for a hop":           {hops: []string{"a.b", "child1"}, want: ErrToken, says: "hops"},
 	} {
 		a := sampleAsk()

@@ -92,7 +92,7 @@ func (d *desk) stop() {
 // The role and the chain are fixed here, before the first link.
 // errCrowded where its agent has as many open as it may.
 func (g *Gate) open(ctx context.Context, c call, r ruled) error {
-	done, room := g.mirror.reserve(c.ask.Agent, c.ask.ID, r.snapshot.Limits().Pending)
+	done, room := g.mirror.reserve(payer(c.ask), c.ask.ID, r.snapshot.Limits().Pending)
 	if !room {
 		return errCrowded
 	}
@@ -162,7 +162,7 @@ func (g *Gate) newPending(c call, r ruled) protocol.Pending {
 		chain = nil // one chain for an ask: the parent's
 	}
 	p := protocol.Pending{
-		Ask: c.ask, Digest: c.digest, Node: g.node, Requester: c.requester,
+		Ask: c.ask, Digest: c.digest, Node: g.node, Via: c.ask.Via(), Requester: c.requester,
 		Asks: r.open(), Units: r.units(), Suggest: r.ruling.Suggest, Prompt: r.prompt(c.ask), Policy: r.ref(),
 		Role: role, Chain: chain, Since: now, Deadline: now.Add(wait), Owner: g.name, Lease: now.Add(g.times.lease),
 	}

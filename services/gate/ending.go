@@ -101,7 +101,7 @@ func (g *Gate) tell(ctx context.Context, p protocol.Pending, d protocol.Decision
 		g.review.forwardClosed(ctx, d)
 		g.takeBack(p, d)
 	}
-	g.notify(protocol.Notice{Kind: protocol.NoticePromptClosed, Ask: d.Ask, Agent: p.Ask.Agent, Outcome: d.Outcome})
+	g.notify(protocol.Notice{Kind: protocol.NoticePromptClosed, Ask: d.Ask, Agent: p.Ask.Agent, Via: p.Via, Outcome: d.Outcome})
 }
 
 // interrupted looks at the entry anew and returns the ending it holds.

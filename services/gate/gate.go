@@ -53,7 +53,7 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return g.wait(ctx, c, g.times.first)
+	return g.wait(ctx, c, g.bear(c, g.times.first))
 }
 
 // carry takes an open ask from where it stands to its end. It runs for the ask,

@@ -27,7 +27,7 @@ const (
 // that a grant which was acknowledged counts, and one which was revoked does not,
 // whichever gate that came from.
 func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
-	if r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" {
+	if r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" || c.ask.HumanOnly {
 		return r
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTime)

@@ -18,7 +18,7 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 	if s.digest != c.digest || s.agent != c.ask.Agent {
 		return reply{}, true, errConflict
 	}
-	r, err = g.wait(ctx, c, g.times.patience)
+	r, err = g.wait(ctx, c, g.bear(c, g.times.patience))
 	return r, true, err
 }
 

@@ -33,9 +33,19 @@ type bucket struct {
 
 func newLimits() *limits { return &limits{agents: map[string]*bucket{}} }
 
+// payer is on whose account an ask is counted: its agent's or, together with all
+// others that it relays, a child node's. A credential of a child can give its
+// agents any number of names.
+func payer(ask protocol.Ask) string {
+	if via := ask.Via(); via != "" {
+		return "/" + via // no agent has that name
+	}
+	return ask.Agent
+}
+
 // tooFast says whether c comes faster than its agent may ask.
 func (l *limits) tooFast(c call, s *policy.Snapshot) bool {
-	return !l.bucket(c.ask.Agent, s.Limits().AsksPerSecond, c.askedAt).AllowN(c.askedAt, 1)
+	return !l.bucket(payer(c.ask), s.Limits().AsksPerSecond, c.askedAt).AllowN(c.askedAt, 1)
 }
 
 func (l *limits) bucket(agent string, perSecond int, now time.Time) *bucket {
@@ -88,10 +98,17 @@ func (g *Gate) crowded(ctx context.Context, c call) (reply, error) {
 func (g *Gate) limited(ctx context.Context, c call, which string) reply {
 	g.count("rate_limited", which)
 	d := g.newDecision(c.ask, c.digest, c.requester, c.askedAt)
-	d.Result, d.Outcome, d.Reason = protocol.FinalDeny, protocol.RateLimited, "This agent is over its limit: "+which+"."
+	d.Result, d.Outcome, d.Reason = protocol.FinalDeny, protocol.RateLimited, overLimit(c.ask, which)
 	d.DecidedBy = protocol.Decider{Kind: protocol.DeciderGate, Node: g.node}
-	if g.limits.tell(c.ask.Agent, c.askedAt) {
+	if g.limits.tell(payer(c.ask), c.askedAt) {
 		g.review.limited(ctx, d, which)
 	}
 	return reply{decision: &d}
+}
+
+func overLimit(ask protocol.Ask, which string) string {
+	if via := ask.Via(); via != "" {
+		return "Node " + via + " is over its limit at its parent: " + which + "."
+	}
+	return "This agent is over its limit: " + which + "."
 }

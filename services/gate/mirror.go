@@ -12,6 +12,7 @@ import (
 // and other gates'.
 type summary struct {
 	agent, digest string
+	payer         string
 	stage         string
 	since         time.Time
 	deadline      time.Time
@@ -28,8 +29,8 @@ type summary struct {
 type mirror struct {
 	mu      sync.Mutex
 	open    map[string]summary
-	count   map[string]int             // open asks by agent
-	opening map[string]map[string]bool // ids by agent that are being opened here
+	count   map[string]int             // open asks by payer
+	opening map[string]map[string]bool // ids by payer that are being opened here
 	round   int
 }
 
@@ -40,7 +41,7 @@ func newMirror() *mirror {
 // put takes in an entry as it stands.
 func (m *mirror) put(item pending.Item) summary {
 	s := summary{
-		agent: item.Ask.Agent, digest: item.Digest, stage: item.Stage, since: item.Since, deadline: item.Deadline,
+		agent: item.Ask.Agent, payer: payer(item.Ask), digest: item.Digest, stage: item.Stage, since: item.Since, deadline: item.Deadline,
 		owner: item.Owner, lease: item.Lease, taken: !item.Taken.IsZero(),
 		ended: item.Verdict != nil || item.Withdrawn != nil, revision: item.Revision,
 	}
@@ -50,7 +51,7 @@ func (m *mirror) put(item pending.Item) summary {
 	known, here := m.open[item.Ask.ID]
 	switch {
 	case !here:
-		m.count[s.agent]++
+		m.count[s.payer]++
 	case known.revision > s.revision:
 		return known // the watch has shown a later state already
 	}
@@ -92,8 +93,8 @@ func (m *mirror) forget(id string) {
 		return
 	}
 	delete(m.open, id)
-	if m.count[s.agent]--; m.count[s.agent] <= 0 {
-		delete(m.count, s.agent)
+	if m.count[s.payer]--; m.count[s.payer] <= 0 {
+		delete(m.count, s.payer)
 	}
 }
 
@@ -104,14 +105,14 @@ func (m *mirror) get(id string) (summary, bool) {
 	return s, ok
 }
 
-// reserve makes room for ask id of agent, until done is called and the ask
+// reserve makes room for ask id of a payer, until done is called and the ask
 // stands in the mirror, or does not; ok is false where max are open already.
 // Asks that come at the same moment count each other, and none counts twice.
-func (m *mirror) reserve(agent, id string, max int) (done func(), ok bool) {
+func (m *mirror) reserve(payer, id string, max int) (done func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.count[agent]
-	for other := range m.opening[agent] {
+	n := m.count[payer]
+	for other := range m.opening[payer] {
 		if _, shown := m.open[other]; !shown {
 			n++
 		}
@@ -119,15 +120,15 @@ func (m *mirror) reserve(agent, id string, max int) (done func(), ok bool) {
 	if n >= max {
 		return nil, false
 	}
-	if m.opening[agent] == nil {
-		m.opening[agent] = map[string]bool{}
+	if m.opening[payer] == nil {
+		m.opening[payer] = map[string]bool{}
 	}
-	m.opening[agent][id] = true
+	m.opening[payer][id] = true
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if delete(m.opening[agent], id); len(m.opening[agent]) == 0 {
-			delete(m.opening, agent)
+		if delete(m.opening[payer], id); len(m.opening[payer]) == 0 {
+			delete(m.opening, payer)
 		}
 	}, true
 }

@@ -59,7 +59,7 @@ func newFiles(store *projects.Store) *files {
 // of returns the project's own policy of an ask, the zero value where it names
 // none. errNeedProject where it is not stored.
 func (f *files) of(ctx context.Context, ask protocol.Ask) (projectFile, error) {
-	if ask.Project.Digest == "" {
+	if projectDigest(ask) == "" {
 		return projectFile{}, nil
 	}
 	key := fileKey{ask.Agent, ask.Project.Digest, ask.Project.ID}
@@ -128,9 +128,23 @@ func readProject(id, text string) projectFile {
 	return projectFile{document: doc}
 }
 
+// projectDigest is that of the project's own policy that an ask is ruled by, ""
+// for none. A child node has ruled by it already what it relays, and will again.
+func projectDigest(ask protocol.Ask) string {
+	if ask.Via() != "" {
+		return ""
+	}
+	return ask.Project.Digest
+}
+
 // whoAsks is who asks, as the layers of the policy are chosen. The agent's name is
 // the credential's; the rest is the word of the agent's host.
 func whoAsks(ask protocol.Ask, file projectFile) policy.Who {
+	if ask.Via() != "" {
+		// Nobody whom this node has given a name: its word chooses no layer of an
+		// agent and meets no trust, and the project's own layers only tighten.
+		return policy.Who{Project: ask.Project.ID}
+	}
 	return policy.Who{
 		Agent: ask.Agent, AgentName: ask.AgentName, Project: ask.Project.ID, Root: ask.Project.Root,
 		File: file.document, FileBroken: file.broken,

@@ -90,7 +90,24 @@ func (r *review) unregistered(ctx context.Context, id, link string) {
 }
 
 func (r *review) waiting(ctx context.Context, p protocol.Pending) {
-	r.note(ctx, p.Ask.ID, protocol.EventRequestWaiting, map[string]any{"terminal": p.Role, "deadline": p.Deadline, "agent": p.Ask.Agent})
+	r.note(ctx, p.Ask.ID, protocol.EventRequestWaiting, from(p.Ask, map[string]any{"terminal": p.Role, "deadline": p.Deadline}))
+}
+
+// prompted says that a person is asked about the call of an agent below a child
+// node.
+func (r *review) prompted(ctx context.Context, p protocol.Pending) {
+	if p.Via != "" {
+		r.note(ctx, p.Ask.ID, protocol.EventForwardPrompted, from(p.Ask, map[string]any{"terminal": p.Role, "hops": p.Ask.Hops}))
+	}
+}
+
+// from adds whose an ask is to the fields of a record.
+func from(ask protocol.Ask, fields map[string]any) map[string]any {
+	fields["agent"] = ask.Agent
+	if via := ask.Via(); via != "" {
+		fields["via"] = via
+	}
+	return fields
 }
 
 // closed tells how an open ask ended.
@@ -100,6 +117,9 @@ func (r *review) closed(ctx context.Context, d protocol.Decision) {
 		event = protocol.EventRequestApproved
 	}
 	fields := map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "agent": d.Agent}
+	if d.Via != "" {
+		fields["via"] = d.Via
+	}
 	if d.Grant != nil {
 		fields["grant"] = d.Grant
 	}
@@ -107,7 +127,11 @@ func (r *review) closed(ctx context.Context, d protocol.Decision) {
 }
 
 func (r *review) limited(ctx context.Context, d protocol.Decision, which string) {
-	r.note(ctx, d.Ask, protocol.EventRateLimited, map[string]any{"limit": which, "agent": d.Agent})
+	fields := map[string]any{"limit": which, "agent": d.Agent}
+	if d.Via != "" {
+		fields["via"] = d.Via
+	}
+	r.note(ctx, d.Ask, protocol.EventRateLimited, fields)
 }
 
 func (r *review) gateError(ctx context.Context, id, what string, cause error) {

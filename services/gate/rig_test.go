@@ -22,7 +22,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quick are times for tests: all that wait in earnest, shortened.
-var quick = times{patience: 400 * time.Millisecond, first: 400 * time.Millisecond, lease: time.Second, sweep: 50 * time.Millisecond, terminal: 2 * time.Second, parent: time.Second, look: 200 * time.Millisecond}
+var quick = times{
+	patience: 400 * time.Millisecond, first: 400 * time.Millisecond, relay: 300 * time.Millisecond, late: 5 * time.Second, lease: time.Second,
+	sweep: 50 * time.Millisecond, terminal: 2 * time.Second, parent: time.Second, look: 200 * time.Millisecond,
+}
 
 // soon bounds what must happen within one test, on a slow machine too.
 const soon = 15 * time.Second
@@ -200,8 +203,13 @@ func (a *agent) try(id string, data []byte) (heard, error) {
 	if err != nil {
 		return heard{}, err
 	}
+	return request(a.nc, subject, id, a.name, data)
+}
+
+// request sends one ask of an agent's and reads its one reply.
+func request(nc *nats.Conn, subject, id, agent string, data []byte) (heard, error) {
 	began := time.Now()
-	m, err := a.nc.Request(subject, data, soon)
+	m, err := nc.Request(subject, data, soon)
 	if err != nil {
 		return heard{}, fmt.Errorf("asking %s: %w", id, err)
 	}
@@ -215,7 +223,7 @@ func (a *agent) try(id string, data []byte) (heard, error) {
 		h.progress = &p
 		return h, nil
 	}
-	d, err := protocol.ReadDecisionFor(id, a.name, m.Data)
+	d, err := protocol.ReadDecisionFor(id, agent, m.Data)
 	h.decision = &d
 	return h, err
 }

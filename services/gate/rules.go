@@ -41,7 +41,11 @@ func (g *Gate) rule(ctx context.Context, ask protocol.Ask) (ruled, error) {
 		return ruled{}, err
 	}
 	s := g.policy.of(whoAsks(ask, file))
-	return ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s, project: ask.Project.Digest}, nil
+	r := ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s, project: projectDigest(ask)}
+	if ask.HumanOnly {
+		r.ruling = r.ruling.LeftToPeople("A node below leaves this to a person.")
+	}
+	return r, nil
 }
 
 // settled says whether nobody else need be asked. Only an explicit ask is open:
@@ -205,7 +209,7 @@ func edited(ask protocol.Ask, end ending) protocol.Ask {
 
 func (g *Gate) newDecision(ask protocol.Ask, digest string, who protocol.Requester, askedAt time.Time) protocol.Decision {
 	return protocol.Decision{
-		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Session: ask.Session, Tool: ask.Tool.Name, Input: protocol.Shorten(ask.Tool.Input, recordedString, recordedInput),
+		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Via: ask.Via(), Session: ask.Session, Tool: ask.Tool.Name, Input: protocol.Shorten(ask.Tool.Input, recordedString, recordedInput),
 		CallDigest: digest, Requester: who, AskedAt: askedAt.UTC(), DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{},
 	}
 }

@@ -204,12 +204,23 @@ func (g *Gate) serveCancel(m *nats.Msg) {
 	if !ok {
 		return
 	}
+	if c, ok := g.readCancel(m); ok {
+		g.answerCancel(ctx, m, c, func(a protocol.Ask) bool { return a.Agent == agent && a.Via() == "" })
+	}
+}
+
+// readCancel reads a withdrawal; where it is none, that is answered.
+func (g *Gate) readCancel(m *nats.Msg) (protocol.Cancel, bool) {
 	c, err := protocol.Read[protocol.Cancel](m.Data)
 	if err != nil {
 		g.answerFault(m, protocol.PeekAskID(m.Data, "ask"), protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false), Remedy: "send {\"v\":1,\"ask\":ID,\"reason\":TEXT}"})
-		return
 	}
-	done, err := g.withdraw(ctx, agent, c)
+	return c, err == nil
+}
+
+// answerCancel withdraws an ask for whom it is one of, as mine says.
+func (g *Gate) answerCancel(ctx context.Context, m *nats.Msg, c protocol.Cancel, mine func(protocol.Ask) bool) {
+	done, err := g.withdraw(ctx, c, mine)
 	if err != nil {
 		g.fail("cancel", "ask could not be withdrawn", c.Ask, err)
 		g.answerFault(m, c.Ask, protocol.Fault{Code: protocol.CodeUnavailable, Message: "the ask could not be withdrawn", Remedy: "try again"})
@@ -220,13 +231,13 @@ func (g *Gate) serveCancel(m *nats.Msg) {
 
 var errNotOpen = errors.New("ask cannot be withdrawn any more")
 
-// withdraw says whether the ask is withdrawn. Another agent's ask looks like
+// withdraw says whether the ask is withdrawn. One that is not mine looks like
 // one that does not exist.
-func (g *Gate) withdraw(ctx context.Context, agent string, c protocol.Cancel) (bool, error) {
+func (g *Gate) withdraw(ctx context.Context, c protocol.Cancel, mine func(protocol.Ask) bool) (bool, error) {
 	settled, leave := g.waiters.await(c.Ask)
 	defer leave()
 	_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
-		if p.Ask.Agent != agent || p.Verdict != nil {
+		if !mine(p.Ask) || p.Verdict != nil {
 			return errNotOpen
 		}
 		if p.Withdrawn == nil {

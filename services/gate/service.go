@@ -30,6 +30,7 @@ const ServiceName = "assent-gate"
 // Bounds of what one gate does at once. What comes over them is refused at once.
 const (
 	maxAsks     = 16384 // requests that wait here, not asks: those are on disk
+	maxRelays   = 4096
 	maxCancels  = 1024
 	maxQueries  = 1024
 	maxUploads  = 64
@@ -271,11 +272,13 @@ func (g *Gate) forLinks() ([]endpoint, error) {
 	}, nil
 }
 
-// forAgents are what agents send, asks last.
+// forAgents are what agents and child nodes send, asks last.
 func (g *Gate) forAgents() ([]endpoint, error) {
 	return []endpoint{
 		{g.subjects.All(protocol.KindCancel), protocol.QueueGate, maxCancels, g.serveCancel, g.dropFull},
+		{g.subjects.All(protocol.KindWithdraw), protocol.QueueGate, maxCancels, g.serveWithdraw, g.dropFull},
 		{g.subjects.All(protocol.KindProject), protocol.QueueGate, maxUploads, g.serveProject, g.refuseFull},
+		{g.subjects.All(protocol.KindRelay), protocol.QueueGate, maxRelays, g.serveRelay, g.refuseFull},
 		{g.subjects.All(protocol.KindAsk), protocol.QueueGate, maxAsks, g.serveAsk, g.refuseFull},
 	}, nil
 }

@@ -67,6 +67,7 @@ func (g *Gate) askTerminal(ctx context.Context, h *held) (ending, error) {
 	}
 	if !end.decided() {
 		h.putToPerson()
+		g.review.prompted(ctx, p)
 	}
 	return end, nil
 }

@@ -16,6 +16,10 @@ type times struct {
 	// that the ask is on disk, and so asks on when this gate dies; and a person
 	// sees at once what the call waits for.
 	first time.Duration
+	// relay is patience for an ask that a child node relays, late when it is
+	// answered whatever is under way: the child takes a parent that is silent for
+	// 2 s for dead, and tries twice within them.
+	relay, late time.Duration
 	// lease is how long this gate may stay silent before another one takes over
 	// what it carries.
 	lease time.Duration
@@ -35,4 +39,7 @@ type times struct {
 
 const patience = 4 * time.Second
 
-var standardTimes = times{patience: patience, first: 750 * time.Millisecond, lease: protocol.LeaseTime, sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: 10 * time.Second}
+var standardTimes = times{
+	patience: patience, first: 750 * time.Millisecond, relay: 600 * time.Millisecond, late: 900 * time.Millisecond, lease: protocol.LeaseTime,
+	sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: 10 * time.Second,
+}

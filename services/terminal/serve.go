@@ -233,7 +233,7 @@ func Notifier(nc *nats.Conn, subjects protocol.Subjects, log *slog.Logger) func(
 		if err != nil {
 			return
 		}
-		body, err := protocol.Write(protocol.Notice{Kind: protocol.NoticePrompt, Node: subjects.Node(), At: time.Now().UTC(), Ask: a.ID, Agent: a.Agent})
+		body, err := protocol.Write(protocol.Notice{Kind: protocol.NoticePrompt, Node: subjects.Node(), At: time.Now().UTC(), Ask: a.ID, Agent: a.Agent, Via: a.Via()})
 		if err != nil {
 			return
 		}
