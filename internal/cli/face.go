@@ -169,7 +169,7 @@ func (f *face) list() {
 		return
 	}
 	for _, s := range f.shown {
-		f.printf("   %d  %s, for %s  %s\n", s.number, s.item.Ask.Agent, age(time.Since(s.item.Since)), callLine(s.item.Pending, 100))
+		f.printf("   %d  %s, for %s  %s\n", s.number, whose(s.item.Ask.Agent, s.item.Ask.Hops), age(time.Since(s.item.Since)), callLine(s.item.Pending, 100))
 	}
 }
 
@@ -248,7 +248,7 @@ const (
 
 func (f *face) show(s *shownAsk) {
 	p := s.item.Pending
-	f.printf("\n── ask %d ── %s asks, session %s ── %s\n", s.number, p.Ask.Agent, firstOf(p.Ask.Session.ID, "-"), p.Ask.ID)
+	f.printf("\n── ask %d ── %s asks, session %s ── %s\n", s.number, whose(p.Ask.Agent, p.Ask.Hops), firstOf(p.Ask.Session.ID, "-"), p.Ask.ID)
 	f.printf("   %s\n", callLine(p, 4000))
 	f.input(p.Ask)
 	f.printf("   in      %s\n", p.Ask.Cwd)

@@ -68,7 +68,7 @@ func printGrants(env *Env, all []grants.Stored, asJSON bool) error {
 		if g.Uses > 0 {
 			uses = fmt.Sprint(g.Uses)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Ask, g.Agent, scopeOf(g.Grant), protocol.Safe(g.Surface, 60, false),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Ask, whose(g.Agent, g.Hops), scopeOf(g.Grant), protocol.Safe(g.Surface, 60, false),
 			protocol.Safe(strings.Join(g.Patterns, " | "), 200, false), strings.TrimPrefix(untilText(g.Expires), "until "), uses, g.GrantedBy)
 	}
 	return w.Flush()
@@ -109,7 +109,7 @@ ID is that of 'assent grants list', or at least six of its first or last charact
 				if asJSON {
 					return printJSON(env, &protocol.StoredGrant{Grant: g})
 				}
-				fmt.Fprintf(env.Stdout, "%s: revoked: agent %s asks again about %s\n", g.Ask, g.Agent, protocol.Safe(g.Surface+" "+strings.Join(g.Patterns, ", "), 400, false))
+				fmt.Fprintf(env.Stdout, "%s: revoked: agent %s asks again about %s\n", g.Ask, whose(g.Agent, g.Hops), protocol.Safe(g.Surface+" "+strings.Join(g.Patterns, ", "), 400, false))
 				return nil
 			})
 		},

@@ -89,7 +89,11 @@ func (s *sheet) columns() []column {
 	if s.width >= broadest {
 		cols = append(cols, column{"OUTCOME", 17})
 	}
-	cols = append(cols, column{"AGENT", 12}, column{"CALL", 0})
+	agent := column{"AGENT", 12}
+	if s.width >= broadest {
+		agent.width = 18 // room for the node that it is at
+	}
+	cols = append(cols, agent, column{"CALL", 0})
 	if s.width >= broadFrom {
 		cols = append(cols, column{"BY", 18}, column{"ASK", len(protocol.NewAskID())})
 	} else {
@@ -166,7 +170,7 @@ func (s *sheet) line(rec auditor.Record) error {
 		return fmt.Errorf("record %d of %s: %w", rec.Seq, rec.Stream, err)
 	}
 	return s.row(map[string]string{
-		"TIME": at, "RESULT": d.Result.String(), "OUTCOME": string(d.Outcome), "AGENT": d.Agent, "CALL": callOf(d),
+		"TIME": at, "RESULT": d.Result.String(), "OUTCOME": string(d.Outcome), "AGENT": whose(d.Agent, d.Hops), "CALL": callOf(d),
 		"BY": decidedBy(d), "ASK": d.Ask, "ASK ENDS": d.Ask[len(d.Ask)-endOfID:],
 	})
 }
@@ -233,7 +237,7 @@ func (s *sheet) whole(rec auditor.Record) error {
 
 func details(d protocol.Decision) string {
 	rows := [][2]string{
-		{"agent", d.Agent}, {"session", d.Session.ID}, {"tool", d.Tool}, {"input", string(d.Input)}, {"surface", d.Surface}, {"value", d.Value},
+		{"agent", whose(d.Agent, d.Hops)}, {"session", d.Session.ID}, {"tool", d.Tool}, {"input", string(d.Input)}, {"surface", d.Surface}, {"value", d.Value},
 		{"rule", d.MatchedPattern}, {"origin", d.Origin}, {"reason", d.Reason}, {"note", d.Note}, {"answered by", d.Approver},
 		{"policy", fmt.Sprintf("revision %d, %s", d.Policy.Revision, d.Policy.Digest)}, {"call", d.CallDigest}, {"gate", d.Gate},
 	}

@@ -76,7 +76,7 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "ASK\tAGENT\tSTAGE\tWAITS\tLEFT\tCALL\tSUGGESTED GRANT")
 	for _, i := range items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, i.Ask.Agent, i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80), suggested(i))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, whose(i.Ask.Agent, i.Ask.Hops), i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80), suggested(i))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -97,7 +98,9 @@ type Decision struct {
 	Policy         PolicyRef    `json:"policy"`
 	CallDigest     string       `json:"call_digest"`
 	// Via is the child node that relayed the ask; "" for one of this node's agents.
-	Via       string    `json:"via,omitempty"`
+	Via string `json:"via,omitempty"`
+	// Hops is the whole way that the ask came; Via is its end.
+	Hops      []string  `json:"hops,omitempty"`
 	Requester Requester `json:"requester"`
 	AskedAt   time.Time `json:"asked_at"`
 	DecidedAt time.Time `json:"decided_at"`
@@ -119,12 +122,15 @@ func (d *Decision) check() error {
 	if d.Result == FinalAllow && knownDenial(d.Outcome) {
 		return fmt.Errorf("%w: outcome %q does not go with allow", ErrField, d.Outcome)
 	}
+	if way := (&Ask{Hops: d.Hops}); way.Via() != d.Via {
+		return fmt.Errorf("%w: via %q, the ask came through %q", ErrMismatch, clip(d.Via, MaxToken), way.Via())
+	}
 	if err := d.granted(); err != nil {
 		return err
 	}
-	return first(CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
+	return first(hops(d.Hops), CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
 		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput),
-		optionalObject("input", d.Input), optionalToken("approver", d.Approver), optionalToken("via", d.Via))
+		optionalObject("input", d.Input), optionalToken("approver", d.Approver))
 }
 
 // granted refuses a grant that is not of this very decision: only a person's
@@ -134,7 +140,7 @@ func (d *Decision) granted() error {
 	if g == nil {
 		return nil
 	}
-	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || g.Via != d.Via || g.GrantedBy != d.Approver || g.Ask != d.Ask {
+	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || !slices.Equal(g.Hops, d.Hops) || g.GrantedBy != d.Approver || g.Ask != d.Ask {
 		return fmt.Errorf("%w: the grant does not go with the decision", ErrField)
 	}
 	return g.bound()

@@ -209,7 +209,7 @@ func edited(ask protocol.Ask, end ending) protocol.Ask {
 
 func (g *Gate) newDecision(ask protocol.Ask, digest string, who protocol.Requester, askedAt time.Time) protocol.Decision {
 	return protocol.Decision{
-		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Via: ask.Via(), Session: ask.Session, Tool: ask.Tool.Name, Input: protocol.Shorten(ask.Tool.Input, recordedString, recordedInput),
+		Ask: ask.ID, Node: g.node, Gate: g.name, Agent: ask.Agent, Via: ask.Via(), Hops: ask.Hops, Session: ask.Session, Tool: ask.Tool.Name, Input: protocol.Shorten(ask.Tool.Input, recordedString, recordedInput),
 		CallDigest: digest, Requester: who, AskedAt: askedAt.UTC(), DecidedAt: time.Now().UTC(), Trail: []protocol.TrailEntry{}, Asks: []protocol.Entry{},
 	}
 }
