@@ -142,7 +142,11 @@ func (p *benchPlace) putPolicy(ctx context.Context, doc []byte) error {
 
 // services are the gate and its terminal.
 func (p *benchPlace) services() ([]service, error) {
-	services := []service{terminalService(p.Name(), quietLog()), gateService(p.Name(), "bench", nil, quietLog())}
+	end, err := terminalService(p.Name(), "bench", nil, quietLog())
+	if err != nil {
+		return nil, err
+	}
+	services := []service{end, gateService(p.Name(), "bench", nil, quietLog())}
 	for i, role := range []protocol.Role{protocol.RoleTerminal, protocol.RoleGate} {
 		cfg, err := p.bus(role, "bench")
 		if err != nil {

@@ -269,7 +269,7 @@ func trail(entries []protocol.TrailEntry) string {
 	var b strings.Builder
 	for _, e := range entries {
 		why := strings.Join(slices.DeleteFunc([]string{e.Failure, cappedWord(e), e.Reason}, func(s string) bool { return s == "" }), ", ")
-		fmt.Fprintf(&b, "    %-11s %-20s %-6s %6.0f ms  %s\n", "trail", short(e.Link), e.Verdict, e.MS, protocol.Safe(why, longText, false))
+		fmt.Fprintf(&b, "    %-11s %-20s %-6s %6.0f ms  %s\n", "trail", short(strings.Trim(e.Node+"/"+e.Link, "/")), e.Verdict, e.MS, protocol.Safe(why, longText, false))
 	}
 	return b.String()
 }
@@ -282,7 +282,11 @@ func cappedWord(e protocol.TrailEntry) string {
 }
 
 func decidedBy(d protocol.Decision) string {
-	return short(strings.TrimSpace(string(d.DecidedBy.Kind) + " " + d.DecidedBy.Name))
+	by := strings.TrimSpace(string(d.DecidedBy.Kind) + " " + d.DecidedBy.Name)
+	if d.DecidedBy.Kind == protocol.DeciderParent {
+		by += " at " + d.DecidedBy.Node
+	}
+	return short(by)
 }
 
 func short(s string) string { return protocol.Safe(s, shortText, false) }

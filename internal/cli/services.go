@@ -11,21 +11,16 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/node"
-	"github.com/assent-dev/assent/internal/pending"
-	"github.com/assent-dev/assent/internal/record"
 	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/auditor"
 	"github.com/assent-dev/assent/services/gate"
-	"github.com/assent-dev/assent/services/terminal"
-	"github.com/assent-dev/assent/services/terminal/deny"
-	"github.com/assent-dev/assent/services/terminal/human"
+	"github.com/assent-dev/assent/services/terminal/parent"
 )
 
 // Gate runs one gate against an existing NATS.
@@ -41,9 +36,14 @@ func Gate(env *Env) *cobra.Command {
 // Terminal runs one terminal against an existing NATS.
 func Terminal(env *Env) *cobra.Command {
 	return serviceCommand(env, protocol.RoleTerminal, "terminal", "Run one terminal: the end of the chain",
-		"Runs the terminals (human and deny) against an existing NATS and takes approvers' answers.",
-		func(p place, _ string, _ *serviceFlags, log *slog.Logger) (service, error) {
-			return terminalService(p.Node, log), nil
+		"Runs the terminals (human and deny) against an existing NATS and takes approvers' answers. With\n"+
+			"--parent it also relays to the node above what nobody here decides: see \"A tree of nodes\" in\ndocs/operating.md.",
+		func(p place, name string, f *serviceFlags, log *slog.Logger) (service, error) {
+			above, err := f.parent.config(p.Node, log)
+			if err != nil {
+				return service{}, err
+			}
+			return terminalService(p.Node, name, above, log)
 		})
 }
 
@@ -84,6 +84,7 @@ type serviceFlags struct {
 	target               target
 	logging              logging
 	config, log, metrics string
+	parent               parentFlags
 }
 
 // serviceCommand makes the command of one service.
@@ -118,6 +119,8 @@ func serviceCommand(env *Env, role protocol.Role, name, short, long string, make
 		cmd.Flags().StringVar(&f.config, "config", "", "judges file (JSONC)")
 	case protocol.RoleAuditor:
 		cmd.Flags().StringVar(&f.log, "log", "", "folder of the review log (default: review in the local store)")
+	case protocol.RoleTerminal:
+		f.parent.flags(cmd.Flags())
 	case protocol.RoleGate:
 		cmd.Flags().StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
 	}
@@ -132,11 +135,12 @@ var exampleFlags = map[protocol.Role]string{
 
 // nodeServices are the services of a whole node, in the order in which they
 // start: nothing takes asks before everything behind it is there.
-func nodeServices(n *node.Node, creds credentials, store string, judges *judgesFile, metrics prometheus.Registerer, log *slog.Logger) ([]service, error) {
-	services := []service{
-		auditorService(n.Name(), filepath.Join(store, "review"), log),
-		terminalService(n.Name(), log),
+func nodeServices(n *node.Node, creds credentials, store string, judges *judgesFile, above *parent.Config, metrics prometheus.Registerer, log *slog.Logger) ([]service, error) {
+	end, err := terminalService(n.Name(), creds[protocol.RoleTerminal].name, above, log)
+	if err != nil {
+		return nil, err
 	}
+	services := []service{auditorService(n.Name(), filepath.Join(store, "review"), log), end}
 	roles := []protocol.Role{protocol.RoleAuditor, protocol.RoleTerminal}
 	if judges != nil {
 		services = append(services, judgeService(n.Name(), judges, log))
@@ -157,33 +161,6 @@ func gateService(node, name string, metrics prometheus.Registerer, log *slog.Log
 			return unprepared(err)
 		}
 		return g.Run(ctx, ready)
-	}}
-}
-
-func terminalService(node string, log *slog.Logger) service {
-	return service{name: "terminal", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
-		subjects, err := protocol.NewSubjects(node)
-		if err != nil {
-			return err
-		}
-		js, err := jetstream.New(nc)
-		if err != nil {
-			return fmt.Errorf("opening JetStream: %w", err)
-		}
-		open, err := pending.Open(ctx, js)
-		if err != nil {
-			return unprepared(err)
-		}
-		decisions, err := record.Open(ctx, js, subjects)
-		if err != nil {
-			return unprepared(err)
-		}
-		person := human.New(open, decisions, terminal.Notifier(nc, subjects, log))
-		s, err := terminal.New(nc, node, log, person, person, deny.Terminal{})
-		if err != nil {
-			return err
-		}
-		return s.Run(ctx, ready)
 	}}
 }
 

@@ -17,12 +17,14 @@ import (
 	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/terminal/parent"
 )
 
 // upFlags are the flags of `assent up`.
 type upFlags struct {
 	policy, judges, store, listen, web, node, metrics string
 	json, noDefault, takeDefault                      bool
+	parent                                            parentFlags
 	logging                                           logging
 }
 
@@ -43,10 +45,15 @@ starter policy (examples/policy.jsonc). A policy file takes the place of the one
 since (assent policy push), that one stays, and it is said loudly: compare them with
 'assent policy diff --file FILE', and push the file to put it in force.
 
+With --parent the node is a child: what its rules leave open and nobody here decides goes to
+that node, which rules it, asks its own judges and people, and has the last word but one: a
+deny here stands. The node starts also while its parent is away.
+
 Exit 3: the policy file has errors, and nothing was started.`,
 		Example: `  assent up
   assent up --policy policy.jsonc --judges judges.jsonc
-  assent up --json --listen 127.0.0.1:0 --store /tmp/assent   # for a script`,
+  assent up --json --listen 127.0.0.1:0 --store /tmp/assent   # for a script
+  assent up --node ci --parent tls://nats.example:4222 --parent-node main --parent-creds ci.creds`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return up(cmd.Context(), env, f) },
 	}
@@ -61,6 +68,7 @@ Exit 3: the policy file has errors, and nothing was started.`,
 	fl.BoolVar(&f.json, "json", false, "print one line of JSON when it is ready to serve")
 	fl.BoolVar(&f.noDefault, "no-default", false, "do not become the node that the other commands of this user find")
 	fl.BoolVar(&f.takeDefault, "default", false, "become it even in the place of another node that runs")
+	f.parent.flags(fl)
 	f.logging.flags(fl)
 	return cmd
 }
@@ -96,6 +104,10 @@ func up(ctx context.Context, env *Env, f upFlags) error {
 	// Whoever sits at the face hears of asks and answers there.
 	f.logging.quiet = f.logging.quiet || !f.json && !f.logging.verbose && hasFace(env)
 	log := f.logging.logger(env)
+	above, err := f.parent.config(f.node, log)
+	if err != nil {
+		return err
+	}
 	n, err := node.Start(ctx, node.Config{Store: store, Listen: f.listen, Node: f.node, Logger: log})
 	if err != nil {
 		return err
@@ -105,10 +117,10 @@ func up(ctx context.Context, env *Env, f upFlags) error {
 			log.Error("node did not shut down cleanly", "err", err)
 		}
 	}()
-	return serveNode(ctx, env, f, n, store, doc, judges, log)
+	return serveNode(ctx, env, f, n, store, doc, judges, above, log)
 }
 
-func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store string, doc []byte, judges *judgesFile, log *slog.Logger) error {
+func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store string, doc []byte, judges *judgesFile, above *parent.Config, log *slog.Logger) error {
 	creds, err := localCreds(n.Authority(), store)
 	if err != nil {
 		return err
@@ -128,7 +140,7 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		return err
 	}
 	defer stopMetrics()
-	services, err := nodeServices(n, creds, store, judges, metrics, log)
+	services, err := nodeServices(n, creds, store, judges, above, metrics, log)
 	if err != nil {
 		return err
 	}

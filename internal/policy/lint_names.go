@@ -82,11 +82,11 @@ func (l *linter) delegated(key, name string, at int) {
 	}
 }
 
-// ending warns of a terminal that this version does not have.
+// ending warns of links that nobody will ask: one chain for an ask, the parent's.
 func (l *linter) ending() {
-	if l.s.term.Kind == TerminalParent {
+	if l.s.term.Kind == TerminalParent && len(l.s.chain) > 0 {
 		at := memberOf(memberOf(l.tree, "terminal"), "kind").StartOffset
-		l.warn(at, "terminal kind \"parent\": this version has no parent nodes, so every ask that is still open is denied; write \"human\" or \"auto\"")
+		l.warn(at, "terminal kind \"parent\": every open ask goes to the parent node, so no link of authorizerChain is ever asked here; write \"auto\", or leave the chain out")
 	}
 }
 

@@ -190,8 +190,9 @@ func TestLintDocuments(t *testing.T) {
 		{"a misspelt exclusion", envelope(`"allowedSurfaces":["bash"],"excludedSurfaces":["external_directry"]`), `excludedSurfaces: no known surface or tool is called "external_directry"`},
 		{"a link on an agent's spelling", envelope(`"allowedSurfaces":["Bash"]`), `matches nothing: this tool is called "bash"`},
 		{"a link on one direction", envelope(`"allowedSurfaces":["external_directory_read"]`), `matches nothing: links are let onto "external_directory" as a whole`},
-		{"a parent", `{"terminal":{"kind":"parent"}}`, `f:1:21: terminal kind "parent": this version has no parent nodes`},
+		{"links before a parent", `{"terminal":{"kind":"parent"},"authorizerChain":["l1"]}`, `f:1:21: terminal kind "parent": every open ask goes to the parent node`},
 
+		{"a parent", `{"terminal":{"kind":"parent"}}`, ""},
 		{"the shell", permission(`{"bash":"deny"}`), ""},
 		{"every form of a path", permission(`{"path":"ask","path_read":"ask","path_write":"ask","external_directory_write":"ask"}`), ""},
 		{"an agent's own tools", permission(`{"WebFetch":"deny","webfetch":"deny","agent":"ask","Task":"ask","TodoWrite":"allow","ExitPlanMode":"allow","AskUserQuestion":"allow"}`), ""},
