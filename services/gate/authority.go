@@ -21,6 +21,10 @@ type authority struct {
 	life    func() uint64 // number of the connection's life
 	now     atomic.Pointer[policy.Set]
 	read    atomic.Uint64 // life in which now was read, and one
+	// freezes are the operators' stops that stand beside the layers; freezing puts
+	// those of a new moment in force.
+	freezes  *freezes
+	freezing func(layers.Freezes)
 }
 
 // present says whether the policy of this moment was read in the connection's
@@ -73,6 +77,8 @@ func (a *authority) watch(ctx context.Context, ready func()) error {
 		switch {
 		case err != nil:
 			a.unknown(e, err)
+		case known && e.Freeze != nil:
+			a.stop(book)
 		case known:
 			a.swap(book)
 		}
@@ -81,6 +87,7 @@ func (a *authority) watch(ctx context.Context, ready func()) error {
 	return a.layers.Watch(ctx, take, func() {
 		known = true
 		a.swap(book)
+		a.stop(book) // all of them at once: half of what is frozen would thaw the rest
 		a.read.Store(life + 1)
 		ready()
 	})
@@ -109,6 +116,14 @@ func (a *authority) swap(book *layers.Book) {
 	}
 	a.log.Info("policy in force", "revision", set.Revision(), "digest", set.Digest(), "layers", len(stored), "chain", set.Base().Chain(), "clamped", set.Clamped() != "")
 	a.changed()
+}
+
+// stop puts the freezes that a book holds in force.
+func (a *authority) stop(book *layers.Book) {
+	a.freezing(book.Freezes())
+	for _, f := range book.Freezes().Standing() {
+		a.log.Warn("FROZEN: nothing is allowed to "+f.Frozen.String(), "revision", f.Revision, "reason", protocol.Safe(f.Reason(), 400, false), "by", f.Word.By, "err", f.Err)
+	}
 }
 
 // mayDelegate is the envelope: whether a link may allow what is open here.

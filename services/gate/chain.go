@@ -23,7 +23,7 @@ const acceptance = 500 * time.Millisecond
 func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 	for {
 		p := h.item().Pending
-		if end := interruption(p, time.Now()); end.decided() {
+		if end := interruption(p, g.policy.freezes.current(), time.Now()); end.decided() {
 			return end, nil
 		}
 		if n := len(p.Trail); n > 0 {

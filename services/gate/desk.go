@@ -235,7 +235,7 @@ func (g *Gate) seen(c pending.Change) {
 		g.gone(c.ID)
 	default:
 		s := g.mirror.put(c.Item)
-		if s.ended {
+		if s.ended || s.frozen {
 			g.desk.interrupt(c.ID)
 		}
 		if s.due(time.Now()) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -109,21 +110,24 @@ func (g *Gate) interrupted(ctx context.Context, h *held) (ending, error) {
 	if err := h.update(ctx, func(*protocol.Pending) {}); err != nil {
 		return ending{}, err
 	}
-	return interruption(h.item().Pending, time.Now()), nil
+	return interruption(h.item().Pending, g.policy.freezes.current(), time.Now()), nil
 }
 
-// interruption is the ending that stands in the entry itself, if any: the
-// terminal's verdict first, because an approver was told that it is stored;
-// then the agent's cancel; then the deadline.
-func interruption(p protocol.Pending, now time.Time) ending {
+// interruption is the ending that an ask has from outside its road, if any: the
+// terminal's verdict first, because an approver was told that it is stored; then
+// the agent's cancel; then an operator's freeze; then the deadline.
+func interruption(p protocol.Pending, freezes layers.Freezes, now time.Time) ending {
 	switch {
 	case p.Verdict != nil:
 		return byTerminal(p.Role, *p.Verdict)
 	case p.Withdrawn != nil:
 		return denial(protocol.Cancelled, p.Withdrawn.Reason)
-	case !now.Before(p.Deadline):
-		return denial(protocol.Expired, "nobody decided within "+p.Deadline.Sub(p.Since).Round(time.Second).String())
-	default:
-		return ending{}
 	}
+	if by, stopped := freezes.Of(p.Ask.Agent, p.Via, p.Ask.Session); stopped {
+		return frozen(by)
+	}
+	if !now.Before(p.Deadline) {
+		return denial(protocol.Expired, "nobody decided within "+p.Deadline.Sub(p.Since).Round(time.Second).String())
+	}
+	return ending{}
 }

@@ -19,6 +19,9 @@ var (
 	errInterrupted = errors.New("ask was interrupted")
 	// errStale: the policy was not read since the connection came back.
 	errStale = errors.New("policy of this moment is not known yet")
+	// errBehind: the gate does not act by a freeze yet, or an allow from before it
+	// is still on its way to the record.
+	errBehind = errors.New("freeze is not in force here yet")
 	// errStopping: the gate is draining.
 	errStopping = errors.New("gate is stopping")
 )

@@ -37,6 +37,10 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 		return g.limited(ctx, c, limitRate), nil
 	}
 
+	if stopped, ok, err := g.frozenCall(ctx, c); ok {
+		return stopped, err
+	}
+
 	ruled, err := g.rule(ctx, c.ask) // recorded authority: rules in layers, most restrictive wins; then grants
 	if err != nil {
 		return g.unruled(ctx, c, err)
@@ -87,7 +91,7 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	}
 	d, err := g.conclude(ctx, p, end)
 	if err == nil {
-		d, err = g.recorder.store(ctx, d) // or the one that stands already
+		d, _, err = g.commit(ctx, d) // or the one that stands already
 	}
 	if err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/grants"
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/node/nodetest"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -296,7 +297,7 @@ func TestAGrantIsCarriedThroughWithItsAnswer(t *testing.T) {
 	dead := r.newGate("g1", r.Connect(t, protocol.RoleGate, "g1"))
 	p := must(r.open.Get(context.Background(), recorded.ID))(t).Pending
 	dead.policy.now.Store(must(policy.NewSet(1, must(policy.Read(policy.Fleet(), policy.LayerFleet, []byte(grantPolicy)))(t)))(t))
-	must(dead.recorder.store(context.Background(), must(dead.conclude(context.Background(), p, interruption(p, time.Now())))(t)))(t)
+	must(dead.recorder.store(context.Background(), must(dead.conclude(context.Background(), p, interruption(p, layers.Freezes{}, time.Now())))(t)))(t)
 	if all := must(store.All(context.Background()))(t); len(all) > 0 {
 		t.Fatalf("granted before any gate carried it through: %+v", all)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -20,6 +21,9 @@ type summary struct {
 	lease         time.Time
 	taken         bool // a person has been asked
 	ended         bool // a verdict or a cancel is stored, and waits to be settled
+	frozen        bool // an operator has stopped whom it is of; it waits to be settled
+	via           string
+	session       protocol.Session
 	revision      uint64
 	round         int // of the watch, that last showed it
 }
@@ -32,6 +36,7 @@ type mirror struct {
 	count   map[string]int             // open asks by payer
 	opening map[string]map[string]bool // ids by payer that are being opened here
 	round   int
+	freezes layers.Freezes
 }
 
 func newMirror() *mirror {
@@ -44,10 +49,12 @@ func (m *mirror) put(item pending.Item) summary {
 		agent: item.Ask.Agent, payer: payer(item.Ask), digest: item.Digest, stage: item.Stage, since: item.Since, deadline: item.Deadline,
 		owner: item.Owner, lease: item.Lease, taken: !item.Taken.IsZero(),
 		ended: item.Verdict != nil || item.Withdrawn != nil, revision: item.Revision,
+		via: item.Via, session: item.Ask.Session,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.round = m.round
+	_, s.frozen = m.freezes.Of(s.agent, s.via, s.session)
 	known, here := m.open[item.Ask.ID]
 	switch {
 	case !here:
@@ -57,6 +64,21 @@ func (m *mirror) put(item pending.Item) summary {
 	}
 	m.open[item.Ask.ID] = s
 	return s
+}
+
+// freeze marks the open asks that fall under a freeze now, and returns them.
+func (m *mirror) freeze(now layers.Freezes) (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.freezes = now
+	for id, s := range m.open {
+		_, s.frozen = now.Of(s.agent, s.via, s.session)
+		m.open[id] = s
+		if s.frozen {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // drop forgets an ask that is settled.
@@ -152,7 +174,7 @@ func (s summary) due(now time.Time) bool {
 	if s.owner != "" {
 		return !now.Before(s.lease)
 	}
-	return !s.taken || s.ended || !now.Before(s.deadline)
+	return !s.taken || s.ended || s.frozen || !now.Before(s.deadline)
 }
 
 func (s summary) progress(id string) protocol.Progress {

@@ -34,7 +34,7 @@ type recorder struct {
 // the answer, if it is on the same call. errConflict otherwise; errUnrecorded
 // when the stream does not acknowledge.
 func (g *Gate) record(ctx context.Context, d protocol.Decision) (reply, error) {
-	stored, text, err := g.recorder.write(ctx, d)
+	stored, text, err := g.commit(ctx, d)
 	if err != nil {
 		return reply{}, err
 	}

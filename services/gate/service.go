@@ -34,6 +34,7 @@ const (
 	maxCancels  = 1024
 	maxQueries  = 1024
 	maxUploads  = 64
+	maxConfirms = 64
 	startupTime = 30 * time.Second
 )
 
@@ -144,7 +145,7 @@ func (g *Gate) bind(ctx context.Context) error {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
 	}}
-	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: g.ready}
+	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: g.ready, freezes: newFreezes(), freezing: g.freezing}
 	return nil
 }
 
@@ -163,6 +164,9 @@ func (g *Gate) Run(ctx context.Context, ready func()) error {
 	err := g.subscribe(&subs, g.forLinks)
 	if err == nil {
 		err = g.follow(ctx, watching, &watchers)
+	}
+	if err == nil {
+		err = g.subscribe(&subs, g.forOperators)
 	}
 	if err == nil {
 		err = g.subscribe(&subs, g.forAgents)
@@ -270,6 +274,12 @@ func (g *Gate) forLinks() ([]endpoint, error) {
 		{queries, "", maxQueries, g.serveQuery, g.dropFull},
 		{logs, "", maxQueries, g.serveLog, g.dropFull},
 	}, nil
+}
+
+// forOperators are what operators ask this gate alone.
+func (g *Gate) forOperators() ([]endpoint, error) {
+	confirms, err := g.subjects.Confirm(g.name)
+	return []endpoint{{confirms, "", maxConfirms, g.serveConfirm, g.dropFull}}, err
 }
 
 // forAgents are what agents and child nodes send, asks last.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -87,7 +88,7 @@ func TestInterruption(t *testing.T) {
 		"to the instant":                {protocol.Pending{Role: protocol.TerminalHuman, Deadline: now}, "deny expired by gate "},
 		"without a deadline":            {protocol.Pending{Role: protocol.TerminalHuman}, "deny expired by gate "},
 	} {
-		if got := word(interruption(row.p, now)); got != row.want {
+		if got := word(interruption(row.p, layers.Freezes{}, now)); got != row.want {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
 		}
 	}
