@@ -38,6 +38,27 @@ func (s *Snapshot) Check(q Query) Check {
 	return out
 }
 
+// CheckWith answers as Check does and, where the rules ask about a value, with
+// grants: each clears what RuleWith would let it clear. used are the ids of those
+// that the answer rests on. The state of a tool is what the rules are: no grant
+// changes it.
+func (s *Snapshot) CheckWith(q Query, grants []Grant) (answer Check, used []string) {
+	plain := s.Check(q)
+	if plain.State != Ask || q.Tool != "" || len(grants) == 0 || s.clamped != "" {
+		return plain, nil
+	}
+	g := &granting{grants: grants}
+	out := s.granted(g).Check(q)
+	if len(g.cleared) == 0 {
+		return plain, nil
+	}
+	if out.State == Allow {
+		e := g.cleared[0] // the rules alone did not allow it
+		out.MatchedPattern, out.Origin, out.Reason = e.MatchedPattern, e.Origin, e.Reason
+	}
+	return out, idsOf(g.cleared)
+}
+
 func (s *Snapshot) checkAlone(q Query) Check {
 	var r Ruling
 	switch {

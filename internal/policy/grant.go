@@ -157,9 +157,11 @@ func (s *Snapshot) RuleWith(c Call, grants []Grant) Ruling {
 
 // Grants returns the ids of the grants that cleared something of the call, in
 // order.
-func (r Ruling) Grants() []string {
+func (r Ruling) Grants() []string { return idsOf(r.Cleared) }
+
+func idsOf(cleared []Entry) []string {
 	var ids []string
-	for _, e := range r.Cleared {
+	for _, e := range cleared {
 		ids = append(ids, strings.TrimPrefix(e.Origin, OriginGrant))
 	}
 	slices.Sort(ids)

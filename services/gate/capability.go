@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,16 +8,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/internal/policy"
+	"golang.org/x/time/rate"
+
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// Bounds of one capability: how often it may be used, query and log together,
-// and how many bytes of records it may have kept. A judge must fill neither the
-// gate's time nor its disk: with a full disk nothing is allowed.
+// Bounds of one capability, query and log together: how often it may be used,
+// how fast (a burst, then so many a second), and how many bytes of records it may
+// have kept. A judge must fill neither the gate's time nor its disk: with a full
+// disk nothing is allowed. They are not shared along the chain: one link must not
+// use up what the next needs.
 const (
-	maxUses = 256
-	maxKept = 128 << 10
+	maxUses      = 256
+	maxBurst     = 64
+	maxPerSecond = 32
+	maxKept      = 128 << 10
 )
 
 // capability lets one worker of one link query the rules and write to the log
@@ -31,6 +35,7 @@ type capability struct {
 	query, log string
 	tokens     [2]string
 	accepted   chan struct{}
+	pace       *rate.Limiter
 
 	mu    sync.Mutex
 	inbox string // whose it is: the first inbox that used it
@@ -54,7 +59,10 @@ func newCapabilities(gate string, subjects protocol.Subjects) *capabilities {
 
 // issue makes a capability for one attempt on one link.
 func (t *capabilities) issue(p protocol.Pending, link string, deadline time.Time) *capability {
-	c := &capability{ask: p.Ask, link: link, deadline: deadline, accepted: make(chan struct{}), tokens: [2]string{secret(), secret()}}
+	c := &capability{
+		ask: p.Ask, link: link, deadline: deadline, tokens: [2]string{secret(), secret()},
+		accepted: make(chan struct{}), pace: rate.NewLimiter(maxPerSecond, maxBurst),
+	}
 	// The gate's name and a hex token are always tokens.
 	c.query, _ = t.subjects.Query(t.gate, c.tokens[0])
 	c.log, _ = t.subjects.Log(t.gate, c.tokens[1])
@@ -94,6 +102,9 @@ func (t *capabilities) use(kind protocol.Kind, token, reply string, now time.Tim
 	} else if c.inbox != owner {
 		return nil, &protocol.Fault{Code: protocol.CodeForbidden, Message: "the capability belongs to another worker"}
 	}
+	if !c.pace.AllowN(now, 1) {
+		return nil, &protocol.Fault{Code: protocol.CodeUnavailable, Message: "the capability is used too fast", Remedy: "wait a moment; ask less often for one ask"}
+	}
 	if c.uses++; c.uses > maxUses {
 		return nil, &protocol.Fault{Code: protocol.CodeForbidden, Message: "the capability is used up", Remedy: "ask less often for one ask"}
 	}
@@ -108,20 +119,6 @@ func (c *capability) accept() {
 		c.said = true
 		close(c.accepted)
 	}
-}
-
-// check answers a query at parity with the gate: the same policy as an ask of
-// this moment has, for whoever asks and in its project.
-func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (protocol.Check, error) {
-	file, err := g.files.of(ctx, c.ask)
-	if err != nil {
-		return protocol.Check{}, err
-	}
-	asks := whoAsks(c.ask, file)
-	asks.AgentName = cmp.Or(q.AgentName, asks.AgentName)
-	pq := policy.Query{Surface: q.Surface, Value: q.Value, Tool: q.Tool, Cwd: cmp.Or(q.Cwd, c.ask.Cwd), Home: c.ask.Home, Platform: c.ask.Platform}
-	r := g.policy.of(asks).Check(pq)
-	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
 }
 
 // write keeps a link's log record, stamped with the ask and the link. The

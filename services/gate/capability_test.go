@@ -190,18 +190,62 @@ func TestACapabilityIsUsedUp(t *testing.T) {
 	t.Parallel()
 	table := newCapabilities("g1", must(protocol.NewSubjects(nodetest.Name))(t))
 	now := time.Now()
-	c := table.issue(protocol.Pending{}, "one", now.Add(time.Minute))
+	c := table.issue(protocol.Pending{}, "one", now.Add(time.Hour))
 	for i := range maxUses {
 		kind, token := protocol.KindQuery, c.tokens[0]
 		if i%2 == 1 {
 			kind, token = protocol.KindLog, c.tokens[1]
 		}
+		now = now.Add(time.Second / maxPerSecond)
 		if _, fault := table.use(kind, token, "_INBOX.judge.j.1.2", now); fault != nil {
 			t.Fatalf("use %d: %v", i+1, fault)
 		}
 	}
-	if _, fault := table.use(protocol.KindQuery, c.tokens[0], "_INBOX.judge.j.1.2", now); code(fault) != protocol.CodeForbidden {
+	if _, fault := table.use(protocol.KindQuery, c.tokens[0], "_INBOX.judge.j.1.2", now.Add(time.Minute)); code(fault) != protocol.CodeForbidden {
 		t.Errorf("one more: %v", fault)
+	}
+}
+
+// TestACapabilityIsUsedNoFasterThanItsPace: over it the answer says to wait, uses
+// nothing up, and another ask's capability is not slowed.
+func TestACapabilityIsUsedNoFasterThanItsPace(t *testing.T) {
+	t.Parallel()
+	table := newCapabilities("g1", must(protocol.NewSubjects(nodetest.Name))(t))
+	now := time.Now()
+	c, other := table.issue(protocol.Pending{}, "one", now.Add(time.Hour)), table.issue(protocol.Pending{}, "one", now.Add(time.Hour))
+	taken := func(c *capability, at time.Time) (n int) {
+		for i := range maxUses {
+			kind, token := protocol.KindQuery, c.tokens[0]
+			if i%2 == 1 {
+				kind, token = protocol.KindLog, c.tokens[1]
+			}
+			_, fault := table.use(kind, token, "_INBOX.judge.j.1.2", at)
+			if fault == nil {
+				n++
+			} else if fault.Code != protocol.CodeUnavailable || fault.Remedy == "" {
+				t.Fatalf("use %d: %v", i+1, fault)
+			}
+		}
+		return n
+	}
+	for _, row := range []struct {
+		name string
+		c    *capability
+		at   time.Time
+		want int
+	}{
+		{"a burst at once", c, now, maxBurst},
+		{"nothing more in that moment", c, now, 0},
+		{"another ask's meanwhile", other, now, maxBurst},
+		{"so many a second later", c, now.Add(time.Second), maxPerSecond},
+		{"never more than a burst", c, now.Add(time.Minute), maxBurst},
+	} {
+		if got := taken(row.c, row.at); got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+	if c.uses != 2*maxBurst+maxPerSecond {
+		t.Errorf("%d uses are counted", c.uses)
 	}
 }
 

@@ -34,6 +34,9 @@ func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 		if len(p.Trail) >= len(p.Chain) {
 			return ending{}, nil
 		}
+		if len(p.Trail) == 0 {
+			g.review.resolved(ctx, p, g.links.resolve(ctx, p.Chain))
+		}
 		entry, err := g.askLink(ctx, p, p.Chain[len(p.Trail)])
 		if err != nil {
 			return ending{}, err
@@ -97,7 +100,7 @@ func (g *Gate) applyEnvelope(ctx context.Context, p protocol.Pending, t *protoco
 	if r, err := g.rule(ctx, p.Ask); err != nil {
 		why = err.Error()
 	} else {
-		ok, why = r.mayDelegate(p.Ask)
+		ok, why = g.lessOpen(ctx, p, r).mayDelegate(p.Ask)
 	}
 	if !ok {
 		t.Verdict, t.Capped = protocol.ChoiceDefer, true
@@ -112,7 +115,8 @@ type attempt struct {
 }
 
 // consult asks link, and once more when no worker says within acceptance that
-// it is at work; the first answer counts, and none is waited for after it.
+// it is at work, but never after an answer. The first verdict counts, and none is
+// waited for after it.
 func (g *Gate) consult(ctx context.Context, p protocol.Pending, link string) (protocol.Verdict, string) {
 	actx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -138,9 +142,9 @@ func (g *Gate) consult(ctx context.Context, p protocol.Pending, link string) (pr
 		select {
 		case r := <-results:
 			running--
-			// A second attempt that finds nobody says nothing about the first,
-			// which may still be at work.
-			if r.failure == protocol.FailureUnregistered && running > 0 {
+			// An attempt that comes to nothing says nothing about the other, which
+			// may still be at work.
+			if r.failure != "" && running > 0 {
 				continue
 			}
 			return r.verdict, r.failure
@@ -148,7 +152,10 @@ func (g *Gate) consult(ctx context.Context, p protocol.Pending, link string) (pr
 			second.Stop()
 			accepted = nil
 		case <-second.C:
-			begin()
+			// All that came while the timer ran counts, in whatever order it is seen.
+			if !isClosed(accepted) && len(results) == 0 {
+				begin()
+			}
 		case <-ctx.Done():
 			return protocol.Verdict{}, protocol.FailureTimeout
 		}
@@ -194,6 +201,15 @@ func (g *Gate) linkRequest(p protocol.Pending, link string, c *capability) (*nat
 		return nil, fmt.Errorf("asking link %s: %w", link, err)
 	}
 	return &nats.Msg{Subject: subject, Data: body}, nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func deadlineOf(ctx context.Context) time.Time {

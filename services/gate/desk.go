@@ -122,8 +122,6 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) error {
 	h := g.keep(item)
 	if item.Role == protocol.TerminalParent {
 		g.review.delegated(ctx, item.Pending, r.snapshot.Chain(), g.presence.parent(time.Now()))
-	} else {
-		g.review.resolved(ctx, item.Pending, g.links.resolve(ctx, item.Chain))
 	}
 	g.run(h)
 	return nil

@@ -38,7 +38,6 @@ func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
 		full := proof.rule(ctx, c.ask, r, held)
 		if full.ruling.Action != policy.Allow {
 			// A use is spent where it lets a call pass, not where it leaves less open.
-			limited := func(h grants.Stored) bool { return h.Uses > 0 }
 			return proof.rule(ctx, c.ask, r, slices.DeleteFunc(held, limited))
 		}
 		err := g.use(ctx, c, full.grants)
@@ -52,6 +51,20 @@ func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
 	}
 	return r
 }
+
+// lessOpen is r without what grants had cleared before the links were asked, as
+// far as they still hold: that is not open, so a link's allow need not reach it.
+func (g *Gate) lessOpen(ctx context.Context, p protocol.Pending, r ruled) ruled {
+	if p.Policy.Grants == "" || r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" {
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, grantTime)
+	defer cancel()
+	proof := proofs{g: g, of: map[string]bool{}}
+	return proof.rule(ctx, p.Ask, r, slices.DeleteFunc(g.applying(ctx, p.Ask), limited))
+}
+
+func limited(h grants.Stored) bool { return h.Uses > 0 }
 
 // applying are the grants that apply to an ask now.
 func (g *Gate) applying(ctx context.Context, ask protocol.Ask) []grants.Stored {
@@ -75,19 +88,31 @@ type proofs struct {
 
 // rule rules ask once more, with those of held that the record proves.
 func (p proofs) rule(ctx context.Context, ask protocol.Ask, r ruled, held []grants.Stored) ruled {
-	for len(held) > 0 {
-		with := ruled{ruling: r.snapshot.RuleWith(grants.Call(ask), p.compiled(ask, held)), snapshot: r.snapshot}
-		used := with.ruling.Grants()
-		bad := slices.DeleteFunc(slices.Clone(used), func(id string) bool { return p.proven(ctx, ask, byID(held, id)) })
+	if len(held) == 0 {
+		return r
+	}
+	with := r
+	with.grants = p.clearing(ctx, ask, held, func(proven []policy.Grant) []string {
+		with.ruling = r.snapshot.RuleWith(grants.Call(ask), proven)
+		return with.ruling.Grants()
+	})
+	return with
+}
+
+// clearing evaluates with those of held that the record proves, and returns the
+// ones that the last evaluation rests on; evaluate returns their ids.
+func (p proofs) clearing(ctx context.Context, ask protocol.Ask, held []grants.Stored, evaluate func([]policy.Grant) []string) (used []grants.Stored) {
+	for {
+		ids := evaluate(p.compiled(ask, held))
+		bad := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return p.proven(ctx, ask, byID(held, id)) })
 		if len(bad) == 0 {
-			for _, id := range used {
-				with.grants = append(with.grants, byID(held, id))
+			for _, id := range ids {
+				used = append(used, byID(held, id))
 			}
-			return with
+			return used
 		}
 		held = slices.DeleteFunc(slices.Clone(held), func(h grants.Stored) bool { return slices.Contains(bad, h.Ask) })
 	}
-	return r
 }
 
 func byID(held []grants.Stored, id string) grants.Stored {
@@ -128,7 +153,7 @@ func (p proofs) proven(ctx context.Context, ask protocol.Ask, h grants.Stored) b
 // use counts one use of each grant, before the allow is recorded that rests on
 // them. A call that comes again after its decision uses nothing up.
 func (g *Gate) use(ctx context.Context, c call, used []grants.Stored) error {
-	if !slices.ContainsFunc(used, func(h grants.Stored) bool { return h.Uses > 0 }) {
+	if !slices.ContainsFunc(used, limited) {
 		return nil
 	}
 	if _, decided, err := g.standing(ctx, c); decided || err != nil {

@@ -23,8 +23,10 @@ type review struct {
 	failed   func(id string, err error)
 }
 
-// write keeps one record and waits for the stream's acknowledgement.
-func (r *review) write(ctx context.Context, rec protocol.ReviewRecord) error {
+// write keeps one record and waits for the stream's acknowledgement. With once,
+// which names it, the stream keeps the first of that name only: a gate that takes
+// an ask over does not know how far the other one's story went.
+func (r *review) write(ctx context.Context, rec protocol.ReviewRecord, once ...string) error {
 	rec.Node, rec.Gate, rec.At = r.subjects.Node(), r.gate, time.Now().UTC()
 	subject, err := r.subjects.Review(rec.Ask, rec.Event)
 	if err != nil {
@@ -36,17 +38,21 @@ func (r *review) write(ctx context.Context, rec protocol.ReviewRecord) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if _, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: body}); err != nil {
+	var opts []jetstream.PublishOpt
+	for _, name := range once {
+		opts = append(opts, jetstream.WithMsgID(rec.Node+"."+rec.Ask+"."+rec.Event+"."+name))
+	}
+	if _, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: body}, opts...); err != nil {
 		return fmt.Errorf("review record %s: %w", rec.Event, err)
 	}
 	return nil
 }
 
 // note is write for the gate's own events.
-func (r *review) note(ctx context.Context, id, event string, fields any) {
+func (r *review) note(ctx context.Context, id, event string, fields any, once ...string) {
 	b, err := json.Marshal(fields, json.Deterministic(true))
 	if err == nil {
-		err = r.write(ctx, protocol.ReviewRecord{Event: event, Ask: id, Fields: b})
+		err = r.write(ctx, protocol.ReviewRecord{Event: event, Ask: id, Fields: b}, once...)
 	}
 	if err != nil {
 		r.failed(id, err)
@@ -63,7 +69,7 @@ func (r *review) resolved(ctx context.Context, p protocol.Pending, running []str
 		}
 	}
 	if len(seen) > 0 {
-		r.note(ctx, p.Ask.ID, protocol.EventChainResolved, map[string]any{"links": seen})
+		r.note(ctx, p.Ask.ID, protocol.EventChainResolved, map[string]any{"links": seen}, "chain")
 	}
 }
 
@@ -86,7 +92,7 @@ func (r *review) forwardClosed(ctx context.Context, d protocol.Decision) {
 }
 
 func (r *review) unregistered(ctx context.Context, id, link string) {
-	r.note(ctx, id, protocol.EventChainUnregistered, map[string]any{"link": link})
+	r.note(ctx, id, protocol.EventChainUnregistered, map[string]any{"link": link}, link)
 }
 
 func (r *review) waiting(ctx context.Context, p protocol.Pending) {

@@ -1,0 +1,56 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/assent-dev/assent/internal/grants"
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// check answers a query at parity with the gate: by the policy, the project's own
+// and the grants that an ask of this moment would be ruled by, for whoever asks
+// and with the paths that the adapter fixed. A link that hears "ask" here knows
+// that a person would be asked.
+func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (protocol.Check, error) {
+	file, err := g.files.of(ctx, c.ask)
+	if err != nil {
+		return protocol.Check{}, err
+	}
+	asks := whoAsks(c.ask, file)
+	asks.AgentName = cmp.Or(q.AgentName, asks.AgentName)
+	call := grants.Call(c.ask)
+	pq := policy.Query{
+		Surface: q.Surface, Value: q.Value, Tool: q.Tool,
+		Cwd: cmp.Or(q.Cwd, call.Cwd), Home: call.Home, Platform: call.Platform, Paths: call.Paths,
+	}
+	r := g.checkGranted(ctx, c.ask, g.policy.of(asks), pq)
+	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
+}
+
+// checkGranted answers by the rules and, where they ask about a value, by the
+// grants that granted would go by. No use of a grant is spent on a question.
+func (g *Gate) checkGranted(ctx context.Context, ask protocol.Ask, s *policy.Snapshot, q policy.Query) policy.Check {
+	plain := s.Check(q)
+	if plain.State != policy.Ask || q.Tool != "" || s.Clamped() != "" {
+		return plain
+	}
+	ctx, cancel := context.WithTimeout(ctx, grantTime)
+	defer cancel()
+	held := g.applying(ctx, ask)
+	proof := proofs{g: g, of: map[string]bool{}}
+	check := func(held []grants.Stored) (answer policy.Check) {
+		proof.clearing(ctx, ask, held, func(proven []policy.Grant) (used []string) {
+			answer, used = s.CheckWith(q, proven)
+			return used
+		})
+		return answer
+	}
+	full := check(held)
+	if full.State == policy.Allow {
+		return full
+	}
+	return check(slices.DeleteFunc(held, limited))
+}
