@@ -133,7 +133,7 @@ func request(changes ...func(*protocol.TerminalRequest)) protocol.TerminalReques
 func decision(t testing.TB, ask protocol.Ask, change func(*protocol.Decision)) string {
 	d := protocol.Decision{
 		Ask: ask.ID, Node: nodetest.Name, Gate: "g1", Agent: ask.Agent, Result: protocol.FinalAllow, Outcome: protocol.AllowedByHuman, Approver: "boss",
-		DecidedBy: protocol.Decider{Kind: protocol.DeciderHuman, Name: "boss", Node: nodetest.Name}, Via: "child",
+		DecidedBy: protocol.Decider{Kind: protocol.DeciderHuman, Name: "boss", Node: nodetest.Name}, Via: "child", Hops: ask.Hops,
 		Trail: []protocol.TrailEntry{{Link: "judge", Verdict: protocol.ChoiceDefer}}, Asks: []protocol.Entry{},
 	}
 	change(&d)
@@ -191,8 +191,8 @@ func TestAnAskIsRelayedAndItsDecisionBroughtBack(t *testing.T) {
 		"refused for good":              {fault(protocol.CodeInvalid), "fault invalid"},
 		"refused for now":               {fault(protocol.CodeUnavailable), "fault unavailable"},
 		"an allow of another node":      {says(func(d *protocol.Decision) { d.Node = "other" }), "fault unavailable"},
-		"an allow on one of its own":    {says(func(d *protocol.Decision) { d.Via = "" }), "fault unavailable"},
-		"an allow on another child's":   {says(func(d *protocol.Decision) { d.Via = "sister" }), "fault unavailable"},
+		"an allow on one of its own":    {says(func(d *protocol.Decision) { d.Via, d.Hops = "", nil }), "fault unavailable"},
+		"an allow on another child's":   {says(func(d *protocol.Decision) { d.Via, d.Hops = "sister", []string{"sister"} }), "fault unavailable"},
 		"another agent's":               {says(func(d *protocol.Decision) { d.Agent = "cj" }), "fault unavailable"},
 		"another ask's":                 {says(func(d *protocol.Decision) { d.Ask = protocol.NewAskID() }), "fault unavailable"},
 		"an allow by what nobody knows": {says(func(d *protocol.Decision) { d.Outcome = "allowed_by_court" }), "fault unavailable"},
