@@ -122,13 +122,13 @@ func (d *Decision) check() error {
 	if d.Result == FinalAllow && knownDenial(d.Outcome) {
 		return fmt.Errorf("%w: outcome %q does not go with allow", ErrField, d.Outcome)
 	}
-	if way := (&Ask{Hops: d.Hops}); way.Via() != d.Via {
+	if way := (&Ask{Hops: d.Hops}); len(d.Hops) > 0 && way.Via() != d.Via {
 		return fmt.Errorf("%w: via %q, the ask came through %q", ErrMismatch, clip(d.Via, MaxToken), way.Via())
 	}
 	if err := d.granted(); err != nil {
 		return err
 	}
-	return first(hops(d.Hops), CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
+	return first(hops(d.Hops), optionalToken("via", d.Via), CheckAskID(d.Ask), CheckToken("node", d.Node), CheckToken("agent", d.Agent), verdictSet(d.Result.Valid()),
 		d.Outcome.check(), d.DecidedBy.check(), trailCheck(d.Trail), optionalObject("edited_input", d.EditedInput),
 		optionalObject("input", d.Input), optionalToken("approver", d.Approver))
 }
@@ -140,7 +140,7 @@ func (d *Decision) granted() error {
 	if g == nil {
 		return nil
 	}
-	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || !slices.Equal(g.Hops, d.Hops) || g.GrantedBy != d.Approver || g.Ask != d.Ask {
+	if d.Result != FinalAllow || d.Outcome != AllowedByHuman || g.Node != d.Node || g.Agent != d.Agent || g.Via != d.Via || !slices.Equal(g.Hops, d.Hops) || g.GrantedBy != d.Approver || g.Ask != d.Ask {
 		return fmt.Errorf("%w: the grant does not go with the decision", ErrField)
 	}
 	return g.bound()
