@@ -136,7 +136,7 @@ func (d *doctor) checkLinks(ctx context.Context) {
 		fits = false
 		remedy := "see `assent links`"
 		if row.Problem == problemUnable {
-			remedy = "mend that and start the judge again: until then it defers every ask"
+			remedy = "mend that and start the judge again: until then it takes no asks"
 		}
 		d.warn("chain", remedy, "link %s %s", row.Name, row.problemText())
 	}

@@ -34,7 +34,7 @@ func Links(env *Env) *cobra.Command {
 		Short: "Links named in the chain, links running, and what does not fit",
 		Long: "Compares the policy's authorizerChain with the links that answer discovery on the node.\n" +
 			"A link that is named and does not run is skipped for every ask; one that runs and is not named\n" +
-			"decides nothing; one that says that it cannot work defers every ask.",
+			"decides nothing; one that says that it cannot work takes no asks until it can.",
 		Example: "  assent links\n  assent links --json",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,6 +56,8 @@ type linkRow struct {
 	Versions []string `json:"versions"`
 	// Health is why a running one says that it cannot work; "" when none does.
 	Health string `json:"health"`
+	// Unable is how many of the running ones say so.
+	Unable int `json:"unable"`
 	// Problem is "" when it fits.
 	Problem string `json:"problem"`
 }
@@ -79,7 +81,14 @@ var problemTexts = map[string]string{
 func (r linkRow) problemText() string {
 	text := problemTexts[r.Problem]
 	if r.Problem == problemUnable {
+		if r.Unable < r.Running {
+			text = fmt.Sprintf("%d of %d %s", r.Unable, r.Running, text)
+		}
 		text += ": " + r.Health
+	}
+	// Worth a word beside another problem too: asks go to either.
+	if len(r.Versions) > 1 && r.Problem != problemVersions {
+		text += "; " + problemTexts[problemVersions]
 	}
 	return text
 }
@@ -243,6 +252,9 @@ func compareLinks(chain []string, running []runningLink) []linkRow {
 		}
 		rows[i].Running++
 		rows[i].Health = cmp.Or(rows[i].Health, r.health)
+		if r.health != "" {
+			rows[i].Unable++
+		}
 		if !slices.Contains(rows[i].Versions, r.version) {
 			rows[i].Versions = append(rows[i].Versions, r.version)
 		}

@@ -63,6 +63,7 @@ func TestLinks(t *testing.T) {
 	d.serve(t, "alpha", "1.1.0", "main")
 	d.serve(t, "zulu", "1.0.0", "main")
 	d.serve(t, "zulu", "1.0.0", "main")
+	d.serve(t, "stranger", "2.1.0", "main")
 	d.serve(t, "stranger", "2.0.0", "main")
 	d.serve(t, "absent", "1.0.0", "elsewhere")
 
@@ -75,8 +76,8 @@ func TestLinks(t *testing.T) {
 		{"1", "zulu", "2", "1.0.0"},
 		{"2", "absent", "0", "does not run"},
 		{"3", "alpha", "2", "1.0.0, 1.1.0", "different versions"},
-		{"4", "keyless", "2", "cannot work: the variable KEY", "is not set"},
-		{"-", "stranger", "1", "2.0.0", "not named"},
+		{"4", "keyless", "2", "1 of 2 cannot work: the variable KEY", "is not set"},
+		{"-", "stranger", "2", "2.0.0, 2.1.0", "not named", "different versions"},
 	})
 	if zulu := strings.Split(out, "\n")[1]; !strings.HasSuffix(zulu, "1.0.0") {
 		t.Errorf("a link that fits has a problem, or trailing blanks: %q", zulu)

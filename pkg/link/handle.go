@@ -17,6 +17,9 @@ const (
 	// acceptTime is how long a handler waits for the receipt of its record
 	// "accepted"; after it the gate asks another worker.
 	acceptTime = 500 * time.Millisecond
+	// heedTime is how long a link may take to return once its context has ended,
+	// before it counts as stuck.
+	heedTime = 100 * time.Millisecond
 	// maxCause bounds what a failure's cause may add to an ask's trail, in bytes.
 	maxCause = 300
 )
@@ -78,6 +81,12 @@ func (s *server) handle(m *nats.Msg, free func()) {
 	case <-ctx.Done():
 		s.log.Warn("link did not judge in time", "link", s.name, "ask", r.Ask.ID, "cause", context.Cause(ctx))
 		s.answer(m, r.Ask.ID, Unable(protocol.FailureTimeout, "the link had not judged when its time was over"))
+		select {
+		case <-judged: // it heeds its context
+			return
+		case <-time.After(heedTime):
+		}
+		defer s.late()()
 		<-judged
 	}
 }

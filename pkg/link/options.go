@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,6 +16,8 @@ const (
 	DefaultConcurrency = 8
 	// DefaultGrace is a little more than the gate's default patience with a link.
 	DefaultGrace = 10 * time.Second
+	// DefaultHealthEvery is how often a health check runs.
+	DefaultHealthEvery = 5 * time.Second
 )
 
 // FailureBusy is the failure of a defer that was given because as many asks as
@@ -39,7 +42,9 @@ type config struct {
 	version     string
 	concurrency int
 	grace       time.Duration
-	health      string
+	unable      string
+	check       func(context.Context) error
+	healthEvery time.Duration
 	log         *slog.Logger
 	ready       func()
 }
@@ -59,20 +64,34 @@ func Concurrency(n int) Option { return func(c *config) { c.concurrency = n } }
 // being judged; then it ends their contexts.
 func Grace(d time.Duration) Option { return func(c *config) { c.grace = d } }
 
-// Unhealthy announces that the link cannot work, and why, as those see who list
-// running links; it is asked all the same. Put no secret into the reason.
+// Health is how the worker finds out whether it can work: check is called before
+// it takes asks and then again and again (see HealthEvery), each time for 2 s at
+// most. While it returns an error, does not return or panics, the worker is no
+// member of the link's queue group: gates ask the link's other workers, and go on
+// to the next link where there is none. It says why to those who list running
+// links; put no secret into the error. Asks that it has taken up it ends. A worker
+// all of whose asks are stuck past their deadline does the same without a check.
+func Health(check func(context.Context) error) Option { return func(c *config) { c.check = check } }
+
+// HealthEvery is how often the check of Health is called; DefaultHealthEvery
+// without it.
+func HealthEvery(d time.Duration) Option { return func(c *config) { c.healthEvery = d } }
+
+// Unhealthy is Health for what does not mend while the process runs: it takes no
+// asks, and says why. Put no secret into the reason.
 func Unhealthy(reason string) Option {
-	return func(c *config) { c.health = protocol.Safe(reason, maxHealth, false) }
+	return func(c *config) { c.unable = protocol.Safe(reason, maxHealth, false) }
 }
 
 // Logger takes what went wrong; slog.Default without it.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
-// Ready is called once, when the link takes asks and has announced itself.
+// Ready is called once, when the link has announced itself and takes asks, or has
+// said why it does not.
 func Ready(f func()) Option { return func(c *config) { c.ready = f } }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, health: HealthOK, log: slog.Default(), ready: func() {}}
+	c := config{node: DefaultNode, version: DefaultVersion, concurrency: DefaultConcurrency, grace: DefaultGrace, healthEvery: DefaultHealthEvery, log: slog.Default(), ready: func() {}}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -83,6 +102,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("%w: concurrency is %d, want at least 1", ErrName, c.concurrency)
 	case c.grace <= 0:
 		return c, fmt.Errorf("%w: grace is %s, want more than nothing", ErrName, c.grace)
+	case c.healthEvery <= 0:
+		return c, fmt.Errorf("%w: health is looked at every %s, want more than nothing", ErrName, c.healthEvery)
 	case c.log == nil || c.ready == nil:
 		return c, fmt.Errorf("%w: no logger, or nobody to tell", ErrName)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,12 +26,14 @@ const (
 	// may still run once its context has been ended.
 	startTime = 10 * time.Second
 	stopTime  = 2 * time.Second
+
+	closedStatus = nats.CLOSED
 )
 
 // Serve answers for the link called name on nc until ctx ends; several workers
 // may serve the same link, each ask goes to one of them. It announces itself
 // for discovery, which grants nothing: gates ask only links that their policy
-// names.
+// names. A worker that cannot work takes no asks until it can: see Health.
 //
 // When ctx ends Serve takes no more asks, waits for those being judged (see
 // Grace), and returns nil; the caller then closes nc. It returns an error when
@@ -46,10 +49,8 @@ func Serve(ctx context.Context, nc *nats.Conn, name string, l Link, opts ...Opti
 		return errors.Join(fmt.Errorf("link %s: %w", name, err), s.stop())
 	}
 	s.ready()
-	select {
-	case <-ctx.Done():
-	case <-s.closed:
-		err = fmt.Errorf("link %s: %w (last error: %v)", name, ErrClosed, nc.LastError())
+	if err = s.keep(ctx); err != nil {
+		err = fmt.Errorf("link %s: %w", name, err)
 	}
 	return errors.Join(err, s.stop())
 }
@@ -62,9 +63,15 @@ type server struct {
 	nc      *nats.Conn
 	link    Link
 
-	sub     *nats.Subscription
-	service micro.Service
-	closed  chan struct{} // the subscription has delivered its last request
+	// Those of the goroutine that runs keep.
+	sub      *nats.Subscription // nil while it is no member of the queue group
+	closed   chan struct{}      // sub has delivered its last request
+	service  micro.Service
+	health   string     // as announced last
+	checking chan error // of a health check that runs
+
+	stuck        atomic.Int64  // asks whose link has not returned by the deadline
+	stuckChanged chan struct{} // that number is another
 
 	slots   chan struct{}  // one token for each ask being judged
 	working sync.WaitGroup // handlers, waited for by stop
@@ -93,37 +100,42 @@ func newServer(ctx context.Context, nc *nats.Conn, name string, l Link, opts []O
 	}
 	s := &server{
 		config: c, name: name, subject: subject, nc: nc, link: l,
-		closed: make(chan struct{}), slots: make(chan struct{}, c.concurrency),
+		stuckChanged: make(chan struct{}, 1), slots: make(chan struct{}, c.concurrency),
 	}
 	// Asks at work outlive ctx: a link that is told to leave finishes them.
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
 	return s, nil
 }
 
-// start joins the link's queue group, makes sure that the server lets it, and
-// only then announces the link.
+// start joins the link's queue group if the worker can work, and then announces
+// it.
 func (s *server) start(ctx context.Context) error {
+	s.health = HealthOK
+	state := s.condition(ctx)
+	if state != HealthOK {
+		s.log.Error("link cannot work and takes no asks", "link", s.name, "reason", state)
+	} else if err := s.join(ctx); err != nil {
+		return err
+	}
+	if err := s.announce(state); err != nil {
+		return err
+	}
+	return s.flush(ctx)
+}
+
+// join joins the link's queue group and makes sure that the server lets it.
+func (s *server) join(ctx context.Context) error {
 	sub, err := s.nc.QueueSubscribe(s.subject, s.name, s.receive)
 	if err != nil {
-		close(s.closed)
 		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
 	}
-	s.sub = sub
-	sub.SetClosedHandler(func(string) { close(s.closed) })
+	closed := make(chan struct{})
+	s.sub, s.closed = sub, closed
+	sub.SetClosedHandler(func(string) { close(closed) })
 	if err := sub.SetPendingLimits(pendingRequests, pendingBytes); err != nil {
 		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
 	}
-	if err := s.permitted(ctx); err != nil {
-		return err
-	}
-	s.service, err = micro.AddService(s.nc, micro.Config{
-		Name: protocol.ServiceLink, Version: s.version, Description: "a judge in the chain of an Assent node",
-		Metadata: map[string]string{"link": s.name, "node": s.node, "version": s.version, MetadataHealth: s.health},
-	})
-	if err != nil {
-		return fmt.Errorf("%w: announcing the link: %w", ErrName, err)
-	}
-	return s.flush(ctx)
+	return s.permitted(ctx)
 }
 
 // permitted waits for the server's word on the subscription: a refusal comes
@@ -156,9 +168,7 @@ func (s *server) stop() error {
 			s.log.Warn("link could not leave discovery", "link", s.name, "error", err)
 		}
 	}
-	if s.sub != nil {
-		s.leave()
-	}
+	s.leave()
 	if err := s.waitWork(); err != nil {
 		return err
 	}
@@ -171,8 +181,12 @@ func (s *server) stop() error {
 	return nil
 }
 
-// leave ends the subscription when everything that it holds has been taken up.
+// leave ends the subscription, if there is one, when everything that it holds
+// has been taken up.
 func (s *server) leave() {
+	if s.sub == nil {
+		return
+	}
 	if err := s.sub.Drain(); err == nil && s.isClosedWithin(s.grace) {
 		return
 	}

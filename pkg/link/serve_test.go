@@ -326,8 +326,7 @@ func TestAnnouncement(t *testing.T) {
 	}
 }
 
-// A link that cannot work says why, in bounded plain text, and is asked all the
-// same.
+// A link that cannot work says why, in bounded plain text.
 func TestALinkThatCannotWorkSaysSo(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t)
@@ -360,6 +359,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 		{"no room", judge, name, never, []link.Option{link.Concurrency(0)}, link.ErrName},
 		{"no grace", judge, name, never, []link.Option{link.Grace(0)}, link.ErrName},
 		{"no logger", judge, name, never, []link.Option{link.Logger(nil)}, link.ErrName},
+		{"health looked at all the time", judge, name, never, []link.Option{link.HealthEvery(0)}, link.ErrName},
 		{"a version that is none", judge, name, never, []link.Option{link.Version("new")}, link.ErrName},
 	}
 	for _, row := range rows {

@@ -88,7 +88,8 @@ func (g *Gate) askLink(ctx context.Context, p protocol.Pending, link string) (pr
 	// The gate's own finding alone: a running link that says so of itself must
 	// not write this record.
 	if failure == protocol.FailureUnregistered {
-		g.review.unregistered(ctx, p.Ask.ID, link)
+		t.Reason = g.links.unable(link)
+		g.review.unregistered(ctx, p.Ask.ID, link, t.Reason)
 	}
 	return t, nil
 }

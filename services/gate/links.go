@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -29,15 +30,37 @@ type links struct {
 	node string
 
 	mu     sync.Mutex
-	names  []string
+	seen   map[string]string // by link: healthOK, or why none of its workers can work
 	looked time.Time
 }
 
-// running are the names of the links last seen.
-func (l *links) running() []string {
+// A link's word on itself: metadata that pkg/link announces.
+const (
+	metadataHealth = "health"
+	healthOK       = "ok"
+	maxHealth      = 200 // bytes
+)
+
+// running are the names of the links last seen that can work.
+func (l *links) running() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.names
+	for name, health := range l.seen {
+		if health == healthOK {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unable is why a link that runs cannot work; "" for any other.
+func (l *links) unable(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if health := l.seen[name]; health != healthOK {
+		return health
+	}
+	return ""
 }
 
 // discover looks again and again until ctx ends, as long as the policy's chain
@@ -62,7 +85,7 @@ func (l *links) discover(ctx context.Context, chain func() []string) {
 // One that stays away costs the asks of a second no more than one such look.
 func (l *links) resolve(ctx context.Context, chain []string) []string {
 	l.mu.Lock()
-	stale := missing(chain, l.names) && time.Since(l.looked) > resolveListen
+	stale := missing(chain, l.seen) && time.Since(l.looked) > resolveListen
 	l.mu.Unlock()
 	if stale {
 		l.look(ctx, resolveListen, chain)
@@ -70,8 +93,8 @@ func (l *links) resolve(ctx context.Context, chain []string) []string {
 	return l.running()
 }
 
-func missing(chain, names []string) bool {
-	return slices.ContainsFunc(chain, func(link string) bool { return !slices.Contains(names, link) })
+func missing(chain []string, seen map[string]string) bool {
+	return slices.ContainsFunc(chain, func(link string) bool { return seen[link] == "" })
 }
 
 // look asks once and takes what answers within listen, or until all of enough
@@ -92,17 +115,18 @@ func (l *links) look(ctx context.Context, listen time.Duration, enough []string)
 	}
 	ctx, cancel := context.WithTimeout(ctx, listen)
 	defer cancel()
-	var names []string
+	seen := map[string]string{}
 	whole := true
 	for range maxDiscovered {
 		msg, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
 			break // the time is over, or nobody is there
 		}
-		if link := l.linkOf(msg.Data); link != "" && !slices.Contains(names, link) {
-			names = append(names, link)
+		// One worker that can work is enough of a link.
+		if link, health := l.linkOf(msg.Data); link != "" && seen[link] != healthOK {
+			seen[link] = health
 		}
-		if enough != nil && !missing(enough, names) {
+		if enough != nil && !missing(enough, seen) {
 			whole = false
 			break
 		}
@@ -111,23 +135,24 @@ func (l *links) look(ctx context.Context, listen time.Duration, enough []string)
 	defer l.mu.Unlock()
 	if !whole {
 		// Those that did not answer yet may well run.
-		for _, known := range l.names {
-			if !slices.Contains(names, known) {
-				names = append(names, known)
+		for known, health := range l.seen {
+			if seen[known] == "" || health == healthOK {
+				seen[known] = health
 			}
 		}
 	}
-	l.names, l.looked = names, time.Now()
+	l.seen, l.looked = seen, time.Now()
 }
 
-// linkOf is the name of the link of this node that answers with data, or "".
-func (l *links) linkOf(data []byte) string {
+// linkOf is the name of the link of this node that answers with data, or "", and
+// how it says it is. One that does not say can work.
+func (l *links) linkOf(data []byte) (name, health string) {
 	var info micro.Info
 	if json.Unmarshal(data, &info) != nil || info.Name != protocol.ServiceLink || info.Metadata["node"] != l.node {
-		return ""
+		return "", ""
 	}
-	if link := info.Metadata["link"]; protocol.ValidToken(link) {
-		return link
+	if name = info.Metadata["link"]; !protocol.ValidToken(name) {
+		return "", ""
 	}
-	return ""
+	return name, cmp.Or(protocol.Safe(info.Metadata[metadataHealth], maxHealth, false), healthOK)
 }

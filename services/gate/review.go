@@ -91,8 +91,14 @@ func (r *review) forwardClosed(ctx context.Context, d protocol.Decision) {
 	r.note(ctx, d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "approver": d.Approver})
 }
 
-func (r *review) unregistered(ctx context.Context, id, link string) {
-	r.note(ctx, id, protocol.EventChainUnregistered, map[string]any{"link": link}, link)
+// unregistered says that a link was skipped; health is why it takes no asks, where
+// it says so itself.
+func (r *review) unregistered(ctx context.Context, id, link, health string) {
+	fields := map[string]any{"link": link}
+	if health != "" {
+		fields["health"] = health
+	}
+	r.note(ctx, id, protocol.EventChainUnregistered, fields, link)
 }
 
 func (r *review) waiting(ctx context.Context, p protocol.Pending) {

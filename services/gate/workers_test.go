@@ -1,9 +1,13 @@
 package gate
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -164,5 +168,55 @@ func TestTheChainIsResolvedOnRecordBeforeALinkRuns(t *testing.T) {
 	r.settled(ask.ID)
 	if n := r.count(ask.ID, protocol.EventChainResolved); n != 1 {
 		t.Errorf("%d records of the chain", n)
+	}
+}
+
+// TestALinkThatCannotWorkIsPassedOverAloud: it runs, takes no asks and says why.
+// The record says it too, and does not list it among those that will be asked.
+func TestALinkThatCannotWorkIsPassedOverAloud(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, chainPolicy("one"))
+	r.denying()
+	g := r.gate("g1")
+	nc := r.Connect(t, protocol.RoleJudge, "j1")
+	announce := func(health string) {
+		t.Helper()
+		must(micro.AddService(nc, micro.Config{Name: protocol.ServiceLink, Version: "1.0.0", Metadata: map[string]string{"link": "one", "node": "main", "health": health}}))(t)
+		flush(t, nc)
+	}
+	announce("no key\x1b[2K")
+	until(t, "seen", func() error {
+		g.links.resolve(t.Context(), []string{"one"})
+		if got := g.links.unable("one"); !strings.HasPrefix(got, "no key") {
+			return fmt.Errorf("%q", got)
+		}
+		return nil
+	})
+	a := r.agent("ci")
+	ask := a.bash("make")
+	d := a.decide(ask)
+	wantTrail(t, d, "one=defer/unregistered")
+	if !strings.HasPrefix(d.Trail[0].Reason, "no key") || strings.Contains(d.Trail[0].Reason, "\x1b") {
+		t.Errorf("the trail says %q", d.Trail[0].Reason)
+	}
+	r.settled(ask.ID)
+	for _, rec := range r.reviews(ask.ID) {
+		if rec.Event == protocol.EventChainResolved || rec.Event == protocol.EventChainUnregistered && !strings.Contains(string(rec.Fields), `"health":"no key`) {
+			t.Errorf("%s: %s", rec.Event, rec.Fields)
+		}
+	}
+	// One of its workers can: the link is asked, whatever the other says.
+	r.linkOn(nc, "one", always("deny", "no"))
+	announce("ok")
+	until(t, "seen", func() error {
+		if got := g.links.unable("one"); got != "" {
+			return errors.New(got)
+		}
+		return nil
+	})
+	ask = a.bash("make")
+	wantTrail(t, a.decide(ask), "one=deny")
+	if r.count(ask.ID, protocol.EventChainResolved) != 1 {
+		t.Error("it is not on record as seen")
 	}
 }

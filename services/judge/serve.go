@@ -54,8 +54,8 @@ type served struct {
 	unable string
 }
 
-// New makes the links. A link whose key is missing is made too: it defers and
-// says why in the record, and it says so here, loudly.
+// New makes the links. A link whose key is missing is made too: it takes no asks
+// and announces why, and it says so here, loudly.
 func New(d Deps) (*Judge, error) {
 	if d.NC == nil || d.Env == nil || len(d.File.Links) == 0 {
 		return nil, errors.New("judge: a connection, an environment and at least one link are needed")
@@ -128,11 +128,11 @@ func (j *Judge) newTypopath(c LinkConfig, log *slog.Logger) (served, error) {
 	unable := ""
 	if patterns.Len() == 0 {
 		unable = "it has no typoPatterns"
-		log.Warn("the link has no typoPatterns and will defer every ask")
+		log.Warn("the link has no typoPatterns and takes no asks")
 	}
 	model, err := j.provider(c)
 	if err != nil {
-		log.Error("the link cannot reach its model and will defer every ask", "error", err)
+		log.Error("the link cannot reach its model and takes no asks", "error", err)
 		model, unable = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}, err.Error()
 	}
 	set := typopath.Settings{Model: c.Model, Instructions: c.Instructions, Patterns: patterns, Timeout: c.timeout()}

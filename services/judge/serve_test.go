@@ -167,7 +167,6 @@ func TestFromTheFileToTheVerdict(t *testing.T) {
 
 		{"a model that is unsure defers", llmtest.Calls(`{"verdict":"unsure","reason":""}`), "", key, protocol.ChoiceDefer, "", "non-deny-verdict", true},
 		{"a model that would allow defers", llmtest.Calls(`{"verdict":"allow","reason":"go on"}`), "", key, protocol.ChoiceDefer, "", "non-deny-verdict", true},
-		{"a missing key defers", llmtest.Hangs(), "", nil, protocol.ChoiceDefer, "", "auth-failed", false},
 		{"a key that is not taken defers", llmtest.Fails(401, "authentication_error", "no"), "", key, protocol.ChoiceDefer, "", "auth-failed", false},
 		{"an unknown model defers", llmtest.Fails(404, "not_found_error", "model: m"), "", key, protocol.ChoiceDefer, "", "model-unresolved", false},
 		{"prose defers", llmtest.Says("This is a typo, deny it."), "", key, protocol.ChoiceDefer, "", "no-tool-call", true},
@@ -197,20 +196,20 @@ func TestFromTheFileToTheVerdict(t *testing.T) {
 			if len(d) != 10 {
 				t.Errorf("the record has %d fields, want 10: %v", len(d), d)
 			}
-			if row.env == nil && len(server.Asked()) != 0 {
-				t.Error("a server was asked without a key")
-			}
 		})
 	}
 }
 
-// A link without its key is served, and whoever lists running links sees why it
-// only defers.
-func TestHealthIsAnnounced(t *testing.T) {
+// A link without its key takes no asks, so that gates ask a judge that has one, and
+// whoever lists running links sees why.
+func TestALinkWithoutItsKeyTakesNoAsks(t *testing.T) {
 	t.Parallel()
 	for env, want := range map[string]string{"": DefaultKeyEnv + " is not set", "sk-test": link.HealthOK} {
 		g := newGate(t, nodetest.Start(t))
-		run(t, g, fileFor(t, "http://127.0.0.1:1", ""), map[string]string{DefaultKeyEnv: env})
+		run(t, g, fileFor(t, "http://127.0.0.1:1", `,"timeoutMs":200`), map[string]string{DefaultKeyEnv: env})
+		if _, err := g.ask(name, typo); errors.Is(err, nats.ErrNoResponders) != (env == "") {
+			t.Errorf("key %q: asked, it says %v", env, err)
+		}
 		subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
 		if err != nil {
 			t.Fatal(err)
