@@ -101,6 +101,10 @@ func (p *Pending) endCheck() error {
 // stageTerminal begins the stage of an ask whose links have all been asked.
 const stageTerminal = "terminal:"
 
+// StageSettling is the stage of an ask of which the end is certain and not yet on
+// the record: no answer to it is taken any more.
+const StageSettling = "settling"
+
 // AtTerminal says whether every link of the chain has been asked, so that the
 // terminal's word is the next.
 func (p *Pending) AtTerminal() bool { return strings.HasPrefix(p.Stage, stageTerminal) }

@@ -57,7 +57,12 @@ func appendTrail(at int, entry protocol.TrailEntry) func(*protocol.Pending) {
 	}
 }
 
+// nextStage is where p stands. A link that decided leaves nothing to a person: an
+// answer that came before the record would be accepted, and count for nothing.
 func nextStage(p protocol.Pending) string {
+	if n := len(p.Trail); n > 0 && byLink(p.Trail[n-1]).decided() {
+		return protocol.StageSettling
+	}
 	if len(p.Trail) < len(p.Chain) {
 		return "link:" + p.Chain[len(p.Trail)]
 	}

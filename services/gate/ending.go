@@ -107,10 +107,19 @@ func (g *Gate) tell(ctx context.Context, p protocol.Pending, d protocol.Decision
 
 // interrupted looks at the entry anew and returns the ending it holds.
 func (g *Gate) interrupted(ctx context.Context, h *held) (ending, error) {
-	if err := h.update(ctx, func(*protocol.Pending) {}); err != nil {
+	now, freezes := time.Now(), g.policy.freezes.current()
+	if err := h.update(ctx, func(p *protocol.Pending) { closeEnded(p, freezes, now) }); err != nil {
 		return ending{}, err
 	}
-	return interruption(h.item().Pending, g.policy.freezes.current(), time.Now()), nil
+	return interruption(h.item().Pending, freezes, now), nil
+}
+
+// closeEnded takes an entry that has its ending from the desk: a terminal whose
+// clock is behind would still accept an answer to an ask that runs out here.
+func closeEnded(p *protocol.Pending, freezes layers.Freezes, now time.Time) {
+	if interruption(*p, freezes, now).decided() {
+		p.Stage = protocol.StageSettling
+	}
 }
 
 // interruption is the ending that an ask has from outside its road, if any: the

@@ -71,9 +71,9 @@ func (h *held) update(ctx context.Context, change func(*protocol.Pending)) error
 }
 
 // release gives the ask up without ending it: it waits for a person, or for
-// another gate.
+// another gate. It is open to answers again, if a freeze that closed it is over.
 func (h *held) release(ctx context.Context) error {
-	return h.update(ctx, func(p *protocol.Pending) { p.Owner, p.Lease = "", time.Time{} })
+	return h.update(ctx, func(p *protocol.Pending) { p.Owner, p.Lease, p.Stage = "", time.Time{}, nextStage(*p) })
 }
 
 // renew keeps the lease until ctx ends, and calls lost when it could not.
@@ -102,6 +102,8 @@ func (g *Gate) claim(ctx context.Context, id string) (*held, error) {
 			return errLost
 		}
 		p.Owner, p.Lease = g.name, now.Add(g.times.lease)
+		p.Stage = nextStage(*p) // whoever closed it to answers did not end it
+		closeEnded(p, g.policy.freezes.current(), now)
 		return nil
 	})
 	if errors.Is(err, pending.ErrGone) {

@@ -36,7 +36,7 @@ func TestOneGateOwnsAnAskAtATime(t *testing.T) {
 	if _, err := g2.claim(ctx, id); !errors.Is(err, errLost) {
 		t.Errorf("claimed twice: %v", err)
 	}
-	if err := first.update(ctx, func(p *protocol.Pending) { p.Stage = "settling" }); err != nil {
+	if err := first.update(ctx, func(p *protocol.Pending) { p.Suggest = []string{"kept"} }); err != nil {
 		t.Errorf("its owner: %v", err)
 	}
 	until(t, "lapsed", func() error {
@@ -58,7 +58,7 @@ func TestOneGateOwnsAnAskAtATime(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if item := must(r.open.Get(ctx, id))(t); item.Owner != "g2" || item.Stage != "settling" {
+	if item := must(r.open.Get(ctx, id))(t); item.Owner != "g2" || len(item.Suggest) != 1 || item.Stage != "terminal:human" {
 		t.Errorf("owner %s, stage %s", item.Owner, item.Stage)
 	}
 	if err := g2.pending.Delete(ctx, id); err != nil {

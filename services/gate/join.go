@@ -76,7 +76,7 @@ func (g *Gate) meanwhile(ctx context.Context, c call, s summary, open bool) (rep
 		s, open = now, true
 	}
 	if !open {
-		s = summary{stage: "settling", since: c.askedAt}
+		s = summary{stage: protocol.StageSettling, since: c.askedAt}
 	}
 	p := s.progress(c.ask.ID)
 	return reply{progress: &p}, nil

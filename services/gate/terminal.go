@@ -63,13 +63,34 @@ func (g *Gate) askTerminal(ctx context.Context, h *held) (ending, error) {
 	}
 	if err != nil {
 		g.fail("terminal", "terminal does not answer; the ask is denied", p.Ask.ID, err)
-		return denial(protocol.Unavailable, fmt.Sprintf("No %s terminal answers.", p.Role)), nil
+		return g.withoutTerminal(ctx, h)
 	}
 	if !end.decided() {
 		h.putToPerson()
 		g.review.prompted(ctx, p)
 	}
 	return end, nil
+}
+
+// withoutTerminal denies an ask that no terminal took. The entry is closed to
+// answers first, by the same compare-and-set that an answer is stored with: one
+// that came before stands, and one that comes after is refused aloud. An ask of
+// which only the terminal's reply was lost stands before a person already, and
+// goes on to wait.
+func (g *Gate) withoutTerminal(ctx context.Context, h *held) (ending, error) {
+	err := h.update(ctx, func(p *protocol.Pending) {
+		if p.Taken.IsZero() {
+			p.Stage = protocol.StageSettling
+		}
+	})
+	if err != nil {
+		return ending{}, err
+	}
+	p := h.item().Pending
+	if end := interruption(p, g.policy.freezes.current(), time.Now()); end.decided() || !p.Taken.IsZero() {
+		return end, nil
+	}
+	return denial(protocol.Unavailable, fmt.Sprintf("No %s terminal answers.", p.Role)), nil
 }
 
 // terminalRequest makes one request. Errors that another try may mend are
