@@ -109,7 +109,7 @@ func load(ctx context.Context, w Work, callers int, during time.Duration) (sampl
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	took := make([][]time.Duration, callers)
-	began := time.Now()
+	began, busy := time.Now(), cpuTime()
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
@@ -127,7 +127,7 @@ func load(ctx context.Context, w Work, callers int, during time.Duration) (sampl
 	if ctx.Err() != nil {
 		return sample{}, context.Cause(ctx)
 	}
-	return newSample(time.Since(began), took), nil
+	return newSample(time.Since(began), cpuTime()-busy, took), nil
 }
 
 func (w Work) once(ctx context.Context) (time.Duration, error) {

@@ -38,7 +38,7 @@ func TestARoundRunsEveryWorkWithEveryNumberOfCallers(t *testing.T) {
 		t.Errorf("%d callers at once, want 3", most.Load())
 	}
 	for _, row := range rows {
-		if row.Operations < 2 || row.PerSecond <= 0 || row.P50 < 1000 || row.P50 > row.P90 || row.P90 > row.P99 || row.P99 > row.Max {
+		if row.Operations < 2 || row.PerSecond <= 0 || row.P50 < 1000 || row.P50 > row.P90 || row.P90 > row.P99 || row.P99 > row.Max || row.CPU <= 0 {
 			t.Errorf("row %+v", row)
 		}
 	}
@@ -103,7 +103,7 @@ func filled(took map[string]time.Duration) Report {
 		r.works = append(r.works, work)
 		for round := range 2 {
 			d := took[work] * time.Duration(round+1)
-			r.add(work, 1, newSample(time.Second, [][]time.Duration{{d, d}, {d}}))
+			r.add(work, 1, newSample(time.Second, time.Millisecond, [][]time.Duration{{d, d}, {d}}))
 		}
 	}
 	return r
@@ -143,7 +143,7 @@ func TestQuantilesAndMedians(t *testing.T) {
 	for i := range 100 {
 		all = append(all, []time.Duration{time.Duration(99 - i)})
 	}
-	s := newSample(time.Second, all)
+	s := newSample(time.Second, time.Millisecond, all)
 	for q, want := range map[float64]time.Duration{0: 0, 0.5: 50, 0.99: 99, 1: 99} {
 		if got := s.at(q); got != want {
 			t.Errorf("at %v: %v, want %v", q, got, want)

@@ -9,10 +9,11 @@ import (
 type sample struct {
 	took  []time.Duration // sorted
 	total time.Duration
+	cpu   time.Duration // of the whole process; 0 where the system does not say
 }
 
-func newSample(total time.Duration, by [][]time.Duration) sample {
-	s := sample{total: total, took: slices.Concat(by...)}
+func newSample(total, cpu time.Duration, by [][]time.Duration) sample {
+	s := sample{total: total, cpu: cpu, took: slices.Concat(by...)}
 	slices.Sort(s.took)
 	return s
 }
@@ -23,6 +24,14 @@ func (s sample) at(q float64) time.Duration {
 		return 0
 	}
 	return s.took[min(int(q*float64(len(s.took))), len(s.took)-1)]
+}
+
+// each is the processor time of one operation, in microseconds.
+func (s sample) each() float64 {
+	if len(s.took) == 0 {
+		return 0
+	}
+	return micros(s.cpu) / float64(len(s.took))
 }
 
 // Row is what came of one work with one number of callers: medians over the
@@ -37,6 +46,10 @@ type Row struct {
 	P90        float64 `json:"p90_us"`
 	P99        float64 `json:"p99_us"`
 	Max        float64 `json:"max_us"`
+	// CPU is the time on processors of one operation, of this whole process: with
+	// a node of its own that is whoever asks, the server, the gate and the judges.
+	// Neighbours on the machine change it least.
+	CPU float64 `json:"cpu_us,omitzero"`
 	// Raw and Bare are how much longer it takes, at the median, than the raw
 	// round trip and than the bare ask of the same round; 0 where none was measured.
 	Raw  float64 `json:"times_raw,omitzero"`
@@ -95,6 +108,7 @@ func (r *Report) row(at cell) Row {
 	}
 	row.Max = micros(longest)
 	row.PerSecond = r.median(at, func(s sample) float64 { return float64(len(s.took)) / s.total.Seconds() })
+	row.CPU = r.median(at, sample.each)
 	row.P50 = r.median(at, quantile(0.5))
 	row.P90 = r.median(at, quantile(0.9))
 	row.P99 = r.median(at, quantile(0.99))

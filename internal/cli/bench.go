@@ -133,19 +133,19 @@ func (c *benchCommand) clear() {
 
 func printBench(out io.Writer, r bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "callers\tper second\tp50 µs\tp90 µs\tp99 µs\t× raw\t× bare\t  ")
+	fmt.Fprintln(w, "callers\tper second\tp50 µs\tp90 µs\tp99 µs\tcpu µs\t× raw\t× bare\t  ")
 	for _, row := range r.Rows() {
-		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%.1f\t%s\t%s\t  %s\n", row.Callers, row.PerSecond, row.P50, row.P90, row.P99, times(row.Raw), times(row.Bare), row.Work)
+		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t  %s\n", row.Callers, row.PerSecond, row.P50, row.P90, row.P99, row.CPU, times(row.Raw), times(row.Bare), row.Work)
 	}
 	if bars := r.Bars(); len(bars) > 0 {
-		fmt.Fprintln(w, "\t\t\t\t\t\t\t")
-		fmt.Fprintln(w, "callers\tis\tlimit\t\t\t\t\t  ")
+		fmt.Fprintln(w, "\t\t\t\t\t\t\t\t")
+		fmt.Fprintln(w, "callers\tis\tlimit\t\t\t\t\t\t  ")
 		for _, b := range bars {
 			verdict := "kept"
 			if !b.Met {
 				verdict = "NOT KEPT"
 			}
-			fmt.Fprintf(w, "%d\t%.2f\t%.2f\t\t\t\t%s\t  %s\n", b.Callers, b.Is, b.Limit, verdict, b.What)
+			fmt.Fprintf(w, "%d\t%.2f\t%.2f\t\t\t\t\t%s\t  %s\n", b.Callers, b.Is, b.Limit, verdict, b.What)
 		}
 	}
 	if err := w.Flush(); err != nil {
