@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/record"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -25,7 +26,7 @@ const (
 // recorder writes decisions to the stream and reads them back.
 type recorder struct {
 	*record.Reader
-	js       jetstream.JetStream
+	nc       *nats.Conn
 	subjects protocol.Subjects
 }
 
@@ -55,14 +56,12 @@ func (r *recorder) store(ctx context.Context, d protocol.Decision) (protocol.Dec
 // replicas. It returns the decision that stands, and its text if that is d.
 func (r *recorder) write(ctx context.Context, d protocol.Decision) (protocol.Decision, []byte, error) {
 	trim(&d)
-	msg, all, err := r.message(d)
+	msg, err := r.message(d)
 	if err != nil {
 		return protocol.Decision{}, nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		actx, cancel := context.WithTimeout(ctx, recordTimeout)
-		_, err = r.js.PublishMsg(actx, msg, jetstream.WithExpectLastSequenceForSubject(0, all))
-		cancel()
+		_, err = bus.Publish(ctx, r.nc, msg, protocol.StreamDecisions, recordTimeout)
 		if err == nil {
 			return d, msg.Data, nil
 		}
@@ -77,20 +76,23 @@ func (r *recorder) write(ctx context.Context, d protocol.Decision) (protocol.Dec
 	}
 }
 
-func (r *recorder) message(d protocol.Decision) (*nats.Msg, string, error) {
+// message is the record of d, on the condition that there is none for its ask.
+func (r *recorder) message(d protocol.Decision) (*nats.Msg, error) {
 	subject, err := r.subjects.Decision(d.Ask, d.Agent, d.Surface, d.Result)
 	if err != nil {
-		return nil, "", fmt.Errorf("recording decision: %w", err)
+		return nil, fmt.Errorf("recording decision: %w", err)
 	}
 	all, err := r.subjects.DecisionOf(d.Ask)
 	if err != nil {
-		return nil, "", fmt.Errorf("recording decision: %w", err)
+		return nil, fmt.Errorf("recording decision: %w", err)
 	}
 	body, err := protocol.Write(d)
 	if err != nil {
-		return nil, "", fmt.Errorf("recording decision: %w", err)
+		return nil, fmt.Errorf("recording decision: %w", err)
 	}
-	return &nats.Msg{Subject: subject, Data: body}, all, nil
+	return &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+		jetstream.ExpectedLastSubjSeqHeader: {"0"}, jetstream.ExpectedLastSubjSeqSubjHeader: {all},
+	}}, nil
 }
 
 // standing is the decision on an ask that must have one.

@@ -140,7 +140,7 @@ func (g *Gate) bind(ctx context.Context) error {
 	if g.grants, err = grants.New(g.nc); err != nil {
 		return err
 	}
-	g.recorder = &recorder{Reader: decisions, js: js, subjects: g.subjects}
+	g.recorder = &recorder{Reader: decisions, nc: g.nc, subjects: g.subjects}
 	g.review = &review{js: js, subjects: g.subjects, gate: g.name, failed: func(id string, err error) {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
