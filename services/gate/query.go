@@ -20,13 +20,18 @@ func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (prot
 		return protocol.Check{}, err
 	}
 	asks := whoAsks(c.ask, file)
-	asks.AgentName = cmp.Or(q.AgentName, asks.AgentName)
+	if c.ask.Via() == "" { // an agent below a child node has no name here
+		asks.AgentName = cmp.Or(q.AgentName, asks.AgentName)
+	}
 	call := grants.Call(c.ask)
 	pq := policy.Query{
 		Surface: q.Surface, Value: q.Value, Tool: q.Tool,
 		Cwd: cmp.Or(q.Cwd, call.Cwd), Home: call.Home, Platform: call.Platform, Paths: call.Paths,
 	}
 	r := g.checkGranted(ctx, c.ask, g.policy.of(asks), pq)
+	if c.ask.HumanOnly && r.State == policy.Allow {
+		r.State, r.Reason = policy.Ask, leftToAPerson
+	}
 	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
 }
 
@@ -34,7 +39,7 @@ func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (prot
 // grants that granted would go by. No use of a grant is spent on a question.
 func (g *Gate) checkGranted(ctx context.Context, ask protocol.Ask, s *policy.Snapshot, q policy.Query) policy.Check {
 	plain := s.Check(q)
-	if plain.State != policy.Ask || q.Tool != "" || s.Clamped() != "" {
+	if plain.State != policy.Ask || q.Tool != "" || s.Clamped() != "" || ask.HumanOnly {
 		return plain
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTime)

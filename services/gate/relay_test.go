@@ -327,3 +327,40 @@ func TestAChildHearsWithinASecond(t *testing.T) {
 	r.answer(ask.ID, yes())
 	want(t, c.decide(ask), allow, protocol.AllowedByHuman)
 }
+
+// TestAChildHearsInTimeWhateverIsUnderWay: a gate that cannot rule or store says
+// so in time, never that the ask is pending; the child's next request goes on.
+func TestAChildHearsInTimeWhateverIsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, treePolicy+`}`)
+	r.person()
+	g := r.newGate("g1", r.Connect(t, protocol.RoleGate, "g1"))
+	g.times.relay, g.times.late = 10*time.Second, 100*time.Millisecond
+	g.times.patience, g.times.first = 2*time.Second, 2*time.Second
+	g.start()
+	c := r.child("child1")
+	open := c.bash("ci", "make")
+	until(t, "open", func() error { // the first request may be answered before the ask is stored
+		if h := c.once(open); h.progress == nil || h.took > time.Second {
+			return fmt.Errorf("%+v", h)
+		}
+		return nil
+	})
+	for name, ask := range map[string]protocol.Ask{"what rules settle": c.bash("ci", "git status"), "what they leave open": c.bash("ci", "make all")} {
+		known := g.policy.read.Swap(0) // as when the connection has just come back
+		h := c.once(ask)
+		if h.code() != protocol.CodeUnavailable || h.fault.Ask != ask.ID || h.took > time.Second {
+			t.Errorf("%s: %+v after %s", name, h.fault, h.took)
+		}
+		g.policy.read.Store(known)
+		until(t, name+", once it can be ruled", func() error {
+			if h := c.once(ask); h.progress == nil && h.decision == nil {
+				return fmt.Errorf("%+v", h.fault)
+			}
+			return nil
+		})
+	}
+	if h := c.once(open); h.progress == nil || h.took > time.Second {
+		t.Errorf("%+v after %s", h, h.took)
+	}
+}

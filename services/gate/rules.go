@@ -33,6 +33,9 @@ func (g *Gate) known(ctx context.Context) error {
 	return g.policy.await(ctx)
 }
 
+// leftToAPerson is why a person is asked about what this node's rules let pass.
+const leftToAPerson = "Whoever asks leaves this to a person: a node below has a rule that only one answers."
+
 // rule rules ask under the policy of this moment and the project's own that the
 // ask names. errNeedProject where that one is not stored.
 func (g *Gate) rule(ctx context.Context, ask protocol.Ask) (ruled, error) {
@@ -43,7 +46,7 @@ func (g *Gate) rule(ctx context.Context, ask protocol.Ask) (ruled, error) {
 	s := g.policy.of(whoAsks(ask, file))
 	r := ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s, project: projectDigest(ask)}
 	if ask.HumanOnly {
-		r.ruling = r.ruling.LeftToPeople("A node below leaves this to a person.")
+		r.ruling = r.ruling.LeftToPeople(leftToAPerson)
 	}
 	return r, nil
 }
