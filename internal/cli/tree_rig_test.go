@@ -285,4 +285,3 @@ func stepsOf(d protocol.Decision) string {
 	}
 	return strings.Join(way, " ")
 }
-
