@@ -12,7 +12,7 @@ func main() {
 	os.Exit(cli.Main(cli.OSEnv(), os.Args[1:],
 		cli.Up,
 		cli.Ask, cli.Hook, cli.Install, cli.Uninstall,
-		cli.Pending, cli.Answer, cli.Grants,
+		cli.Pending, cli.Answer, cli.Grants, cli.Freeze, cli.Thaw,
 		cli.Log, cli.Links, cli.Doctor, cli.Health, cli.Policy, cli.Creds,
 		cli.Gate, cli.Judge, cli.Terminal, cli.Auditor, cli.Node,
 		cli.Bench,

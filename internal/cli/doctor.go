@@ -93,6 +93,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if d.connect(ctx) {
 		d.checkStreams(ctx)
 		d.checkPolicy(ctx)
+		d.checkFreezes(ctx)
 		d.checkServices(ctx)
 		d.checkParent(ctx)
 		d.checkLinks(ctx)

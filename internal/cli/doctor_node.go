@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/node"
@@ -87,31 +84,8 @@ func (d *doctor) checkServices(ctx context.Context) {
 
 // countServices counts the services of that name on this node.
 func (d *doctor) countServices(ctx context.Context, name string) (int, error) {
-	subject, err := micro.ControlSubject(micro.InfoVerb, name, "")
-	if err != nil {
-		return 0, fmt.Errorf("asking for services: %w", err)
-	}
-	inbox := d.operator.NewInbox()
-	sub, err := d.operator.SubscribeSync(inbox)
-	if err != nil {
-		return 0, fmt.Errorf("asking for services: %w", err)
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // the connection closes next
-	if err := d.operator.PublishRequest(subject, inbox, nil); err != nil {
-		return 0, fmt.Errorf("asking for services: %w", err)
-	}
-	n := 0
-	for range linksMost {
-		msg, err := nextReply(ctx, sub)
-		if err != nil {
-			break // the time is over, or nobody is there
-		}
-		var info micro.Info
-		if json.Unmarshal(msg.Data, &info) == nil && info.Name == name && info.Metadata["node"] == d.node {
-			n++
-		}
-	}
-	return n, ctx.Err()
+	all, err := runningServices(ctx, d.operator, name, d.node)
+	return len(all), err
 }
 
 // checkLinks holds the chain against what runs.
@@ -169,6 +143,8 @@ func (d *doctor) checkGate(ctx context.Context) {
 		d.fail("gate-call", "", "the gate does not decide: %v", err)
 	case decision.Outcome == protocol.Unavailable && !decision.Allowed():
 		d.fail("gate-call", "see the finding on the record above, and the gate's log: until it is mended every call is denied", "the gate could not record a decision: %s", decision.Reason)
+	case decision.Outcome == protocol.Frozen && !decision.Allowed():
+		d.warn("gate-call", "see the finding on freezes above", "not checked: the agent that would prove it is frozen: %s", decision.Reason)
 	case decision.Allowed() || decision.Outcome != protocol.DeniedByRule || decision.Origin != policy.OriginBuiltin:
 		d.fail("gate-call", "this is no gate of Assent, or one with a fault: do not use it", "a call that must be denied came back as %s (%s)", decision.Result, decision.Outcome)
 	default:

@@ -34,6 +34,44 @@ func (d *doctor) checkPolicy(ctx context.Context) {
 	}
 }
 
+// checkFreezes says what is frozen: whoever wonders why nothing is allowed finds
+// it here.
+func (d *doctor) checkFreezes(ctx context.Context) {
+	book, err := d.readPolicy(ctx)
+	if err != nil {
+		return // the policy's own check has said it
+	}
+	for i, f := range book.Freezes().Standing() {
+		check := "freeze"
+		if i > 0 {
+			check = fmt.Sprintf("freeze-%d", i+1)
+		}
+		remedy := "assent thaw --" + thawFlag(f.Frozen) + ", when it has done its work"
+		if f.Err != nil {
+			d.fail(check, remedy, "FROZEN: %s", f.Line())
+			continue
+		}
+		d.warn(check, remedy, "FROZEN: %s", f.Line())
+	}
+}
+
+// thawFlag is the flag by which thaw names whom a freeze stops.
+func thawFlag(f layers.Frozen) string {
+	switch kind, name := f.Fields(); kind {
+	case "agent":
+		return "agent " + name
+	case "session":
+		return "session " + shellWord(name)
+	case "all":
+		return "all"
+	default:
+		return "key " + shellWord(name)
+	}
+}
+
+// shellWord is text as one word of a shell.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
 // readPolicy puts together what a gate would.
 func (d *doctor) readPolicy(ctx context.Context) (*layers.Book, error) {
 	js, err := jetstream.New(d.operator)
@@ -44,7 +82,7 @@ func (d *doctor) readPolicy(ctx context.Context) (*layers.Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := store.Newest(ctx)
+	entries, err := store.Everything(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (f *face) refresh(ctx context.Context) error {
 		f.last++
 		s := &shownAsk{number: f.last, item: item}
 		f.shown = append(f.shown, s)
-		f.show(s)
+		f.show(s, frozenLines(ctx, f.desk))
 	}
 	return err
 }
@@ -246,9 +246,12 @@ const (
 	shownInput = 6000
 )
 
-func (f *face) show(s *shownAsk) {
+func (f *face) show(s *shownAsk, frozen []string) {
 	p := s.item.Pending
 	f.printf("\n── ask %d ── %s asks, session %s ── %s\n", s.number, whose(p.Ask.Agent, p.Ask.Hops), firstOf(p.Ask.Session.ID, "-"), p.Ask.ID)
+	for _, line := range frozen {
+		f.printf("   FROZEN  %s\n", line)
+	}
 	f.printf("   %s\n", callLine(p, 4000))
 	f.input(p.Ask)
 	f.printf("   in      %s\n", p.Ask.Cwd)

@@ -23,6 +23,7 @@ import (
 // desktop is a whole node, an agent on it, and a person at the face of
 // `assent up`.
 type desktop struct {
+	node  *nodetest.Node
 	agent *client.Client
 	typed *io.PipeWriter
 	shown *screen
@@ -96,7 +97,7 @@ func startFace(t *testing.T, n *nodetest.Node, creds credentials) *desktop {
 		t.Fatal(err)
 	}
 	stdin, typed := io.Pipe()
-	d := &desktop{agent: agent, typed: typed, shown: &screen{}}
+	d := &desktop{node: n, agent: agent, typed: typed, shown: &screen{}}
 	env := &Env{Stdin: stdin, Stdout: d.shown, Stderr: d.shown, Getenv: func(string) string { return "" }}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -24,7 +24,7 @@ func Pending(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pending",
 		Short:   "List the asks that are not decided yet",
-		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session (without\none: for its agent) would cover.",
+		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session (without\none: for its agent) would cover. What is\nfrozen stands below.",
 		Example: "  assent pending\n  assent pending --json | jq -r .ask.id",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +44,13 @@ func Pending(env *Env) *cobra.Command {
 					}
 					return nil
 				}
-				return printPending(env, items, time.Now())
+				if err := printPending(env, items, time.Now()); err != nil {
+					return err
+				}
+				for _, line := range frozenLines(cmd.Context(), d) {
+					fmt.Fprintln(env.Stdout, "FROZEN: "+line)
+				}
+				return nil
 			})
 		},
 	}

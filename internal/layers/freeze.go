@@ -233,6 +233,19 @@ func (s *Store) Freezes(ctx context.Context) (Freezes, error) {
 	return book.Freezes(), err
 }
 
+// FreezeHistory is every revision of a freeze that is kept, newest first.
+func (s *Store) FreezeHistory(ctx context.Context) ([]Freeze, error) {
+	entries, err := s.entries(ctx, jetstream.IncludeHistory())
+	var out []Freeze
+	for _, e := range entries {
+		if e.Freeze != nil {
+			out = append(out, *e.Freeze)
+		}
+	}
+	slices.SortFunc(out, func(a, b Freeze) int { return cmp.Compare(b.Revision, a.Revision) })
+	return out, err
+}
+
 // Freeze stores a freeze over what its key holds now, and returns its revision.
 // ErrOvertaken where somebody else was faster.
 func (s *Store) Freeze(ctx context.Context, who Frozen, word protocol.Freeze) (uint64, error) {

@@ -130,6 +130,9 @@ func (s *Store) Newest(ctx context.Context) ([]Entry, error) {
 	return s.all(ctx)
 }
 
+// Everything is Newest with the freezes among it: what a Book is made of.
+func (s *Store) Everything(ctx context.Context) ([]Entry, error) { return s.entries(ctx) }
+
 // History is every revision that is kept, newest first.
 func (s *Store) History(ctx context.Context) ([]Entry, error) {
 	out, err := s.all(ctx, jetstream.IncludeHistory())
