@@ -133,6 +133,10 @@ func (d *Decision) narrower() string {
 
 // rule names the rule that denied, as far as the decision does.
 func (d *Decision) rule() string {
+	if d.DecidedBy.Kind == DeciderParent {
+		// What this record says beside it is what the rules here left open.
+		return " at the parent node" + named(d.DecidedBy.Node)
+	}
 	if d.Surface == "" || d.MatchedPattern == "" {
 		return ""
 	}

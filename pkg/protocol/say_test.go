@@ -42,6 +42,7 @@ func said() []struct {
 		{"denied by a rule as a person changed it", with(base(DeniedByRule, DeciderRule, "fleet", "Use pnpm instead"), func(d *Decision) {
 			d.Approver, d.EditedInput = "oncall-1", []byte(`{"command":"npm ci"}`)
 		})},
+		{"denied by a rule of the parent node", with(base(DeniedByRule, DeciderParent, "bash", "Use pnpm instead"), func(d *Decision) { d.DecidedBy.Node = "root" })},
 		{"denied by a module", base(DeniedByModule, DeciderModule, "no-friday-deploys", "It is Friday.")},
 		{"denied by a link", base(DeniedByLink, DeciderLink, "model-judge", "The path lies outside the project.")},
 		{"refused by a person", base(DeniedByHuman, DeciderHuman, "oncall-1", "")},
