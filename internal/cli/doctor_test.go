@@ -144,3 +144,29 @@ func TestDoctorCountsInWords(t *testing.T) {
 		t.Errorf("%v, %q", err, out)
 	}
 }
+
+func TestDoctorSaysWhetherTheParentAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	operator := w.creds(t, protocol.RoleOperator)
+	sign := func(t *testing.T, s protocol.ParentSign) {
+		t.Helper()
+		if err := signParent(t.Context(), w.node.Connect(t, protocol.RoleTerminal, "t1"), "t1", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	examine := func(t *testing.T) map[string]diagnosis {
+		t.Helper()
+		_, found := w.examines(t, "--nats", w.node.ClientURL(), "--creds", operator, "--node", "main")
+		return found
+	}
+	if f, ok := examine(t)["parent"]; ok {
+		t.Errorf("a node without a parent: %+v", f)
+	}
+	w.policyIs(t, `{"terminal":{"kind":"parent"}}`)
+	wantFinding(t, examine(t), "parent", stateFail, "--parent-creds")
+	sign(t, protocol.ParentSign{Parent: "root", Answers: true, Release: "1.4.0"})
+	wantFinding(t, examine(t), "parent", stateOK, "node root answers terminal t1 (version 1.4.0)")
+	sign(t, protocol.ParentSign{Parent: "root", Reason: "its NATS is there, but no gate serves it"})
+	wantFinding(t, examine(t), "parent", stateFail, "no gate serves it")
+}

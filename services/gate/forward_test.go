@@ -112,6 +112,9 @@ func TestTheParentDecidesOnce(t *testing.T) {
 			if d.DecidedBy != (protocol.Decider{Kind: protocol.DeciderParent, Name: "boss", Node: "root"}) {
 				t.Errorf("by %+v", d.DecidedBy)
 			}
+			if d.Origin != "parent:root" {
+				t.Errorf("origin %q", d.Origin)
+			}
 			if way := hops(d); way != "mid root root/judge" {
 				t.Errorf("the way was %q", way)
 			}

@@ -159,8 +159,11 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 		e := p.Asks[0]
 		d.Surface, d.Value, d.MatchedPattern, d.Origin = e.Surface, e.Value, e.MatchedPattern, e.Origin
 	}
-	if end.by.Kind == protocol.DeciderLink {
+	switch end.by.Kind {
+	case protocol.DeciderLink:
 		d.Origin = "authorizer:" + end.by.Name
+	case protocol.DeciderParent:
+		d.Origin = "parent:" + end.by.Node
 	}
 	if end.result == protocol.FinalAllow {
 		again, err := g.rule(ctx, edited(p.Ask, end))
