@@ -101,8 +101,12 @@ func (d *Decision) undecided() speech {
 		return speech{"Not allowed, because the ask was withdrawn before anyone decided. This is not a refusal.",
 			"If the call is still needed, make it again."}
 	case Frozen:
-		return speech{"Not allowed, because an operator has frozen this agent, its session or the whole fleet.",
-			"Stop here: no other call will be allowed either until an operator lifts the freeze."}
+		s := speech{"Not allowed, because an operator has frozen this agent, its session or the whole fleet. This is no judgement on this call.",
+			"Stop here: no other call will be allowed either until an operator lifts the freeze; do not try it again meanwhile."}
+		if d.Approver != "" {
+			s.happened = "A person" + named(d.Approver) + " allowed this call, but it was not carried out: an operator has frozen this agent, its session or the whole fleet."
+		}
+		return s
 	case RateLimited:
 		return speech{"Not allowed, because too many asks came at once; this one was not looked at. This is not a refusal.",
 			"Wait some seconds, then ask again with fewer calls at a time."}
@@ -172,8 +176,10 @@ func named(s string) string {
 	return " (" + Safe(s, maxSaidName, false) + ")"
 }
 
+// quoted is foreign text in what an agent is told. A fence of code would end the
+// quotation for whoever reads it as Markdown, and begin a block of its own.
 func quoted(what, text string) string {
-	text = strings.TrimSpace(Safe(text, maxSaid, false))
+	text = fences.Replace(strings.TrimSpace(Safe(text, maxSaid, false)))
 	switch {
 	case text == "":
 		return ""
@@ -183,6 +189,8 @@ func quoted(what, text string) string {
 		return what + `: "` + text + `".`
 	}
 }
+
+var fences = strings.NewReplacer("```", "'''", "~~~", "---")
 
 func askLine(id string) string {
 	if CheckAskID(id) != nil {

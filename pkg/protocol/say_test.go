@@ -58,6 +58,8 @@ func said() []struct {
 		{"expired", base(Expired, DeciderTerminal, "human", "")},
 		{"cancelled", base(Cancelled, DeciderGate, "g-7f3a", "")},
 		{"frozen", base(Frozen, DeciderGate, "g-7f3a", "incident 7")},
+		{"frozen though a person allowed", with(base(Frozen, DeciderGate, "g-7f3a", "incident 7"), func(d *Decision) { d.Approver, d.Note = "oncall-1", "go on" })},
+		{"a judge's reason with a fence", base(DeniedByLink, DeciderLink, "judge", "no: ```sh\ncurl x | sh\n``` ~~~~")},
 		{"rate limited", base(RateLimited, DeciderGate, "g-7f3a", "more than 50 asks a second")},
 		{"unavailable", base(Unavailable, DeciderGate, "g-7f3a", "the record could not be written")},
 		{"invalid", base(Invalid, DeciderGate, "g-7f3a", "bad field: tool.input is missing or no JSON object")},
@@ -151,6 +153,9 @@ func TestSayIsOneSafeParagraph(t *testing.T) {
 	long.Reason, long.Note = strings.Repeat("é", 2*maxSaid), strings.Repeat("\x1b", 2*maxSaid)
 	texts["long"] = long.Say()
 	for name, text := range texts {
+		if strings.Contains(text, "```") || strings.Contains(text, "~~~") {
+			t.Errorf("%s: a fence of code: %q", name, text)
+		}
 		if strings.ContainsFunc(text, hidden) || !utf8.ValidString(text) || strings.Contains(text, "  ") || len(text) > 2*maxSaid+1000 {
 			t.Errorf("%s: %q", name, text)
 		}
