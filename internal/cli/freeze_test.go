@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/micro"
+
 	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/internal/layers"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/gate"
 )
 
 func TestFreezeAndThawAreConfirmedByTheGates(t *testing.T) {
@@ -171,4 +174,26 @@ func TestAnApproverIsToldThatTheAnswerFellToAFreeze(t *testing.T) {
 	d.waitFor(t, "ask 1 is over")
 	d.types(t, "a 1")
 	d.waitFor(t, "which one?")
+}
+
+// TestAGateThatDoesNotConfirmIsNamed: the freeze stands, and the exit code says
+// that it may not be in force everywhere.
+func TestAGateThatDoesNotConfirmIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.policyIs(t, `{}`)
+	w.gate(t)
+	silent := w.node.Connect(t, protocol.RoleGate, "g-2") // answers discovery, and nothing else
+	service, err := micro.AddService(silent, micro.Config{Name: gate.ServiceName, Version: "1.0.0", Metadata: map[string]string{"node": "main", "gate": "g-2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = service.Stop() })
+	code, out, errs := w.typed(t, Freeze, "freeze", "--all", "--reason", "incident 7")
+	if code != ExitFailure || !strings.Contains(out, "in force at 1 gate: g-1") || !strings.Contains(errs, "not confirmed by g-2") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if _, out, _ := w.typed(t, Freeze, "freeze", "list"); !strings.Contains(out, "incident 7") {
+		t.Errorf("list: %s", out)
+	}
 }

@@ -20,23 +20,42 @@ import (
 // confirmTime bounds the wait for one gate.
 const confirmTime = 10 * time.Second
 
+// confirmRounds bounds how often gates are looked for.
+const confirmRounds = 5
+
 // confirm asks every gate that answers discovery whether it acts by revision of
-// a freeze's key, and waits until each has said so, or its time is over.
+// a freeze's key, and waits until each has said so, or its time is over. It looks
+// again until no further gate answers: one that was just starting may have read
+// the freezes before this one was stored.
 func (z *freezer) confirm(ctx context.Context, key string, revision uint64) ([]gateConfirms, error) {
 	subjects, err := protocol.NewSubjects(z.node)
 	if err != nil {
 		return nil, err
 	}
-	// Only now: a gate that is not seen after the write reads it when it starts.
-	names, err := runningGates(ctx, z.nc, z.node)
-	if err != nil {
-		return nil, err
+	out := []gateConfirms{}
+	for round := range confirmRounds {
+		names, err := runningGates(ctx, z.nc, z.node)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return slices.ContainsFunc(out, func(g gateConfirms) bool { return g.Name == name })
+		})
+		if len(names) == 0 && round > 0 {
+			break
+		}
+		out = append(out, confirmAll(ctx, z.nc, subjects, names, protocol.Confirm{Key: key, Revision: revision})...)
 	}
+	return out, nil
+}
+
+// confirmAll asks gates side by side.
+func confirmAll(ctx context.Context, nc *nats.Conn, subjects protocol.Subjects, names []string, c protocol.Confirm) []gateConfirms {
 	out := make([]gateConfirms, len(names))
 	var asking sync.WaitGroup
 	for i, name := range names {
 		asking.Go(func() {
-			err := confirmOne(ctx, z.nc, subjects, name, protocol.Confirm{Key: key, Revision: revision})
+			err := confirmOne(ctx, nc, subjects, name, c)
 			out[i] = gateConfirms{Name: name, Confirmed: err == nil}
 			if err != nil {
 				out[i].Error = protocol.Safe(err.Error(), 400, false)
@@ -44,7 +63,7 @@ func (z *freezer) confirm(ctx context.Context, key string, revision uint64) ([]g
 		})
 	}
 	asking.Wait()
-	return out, nil
+	return out
 }
 
 // confirmOne asks one gate until it confirms or says no.
