@@ -91,7 +91,7 @@ func eachFile(t *testing.T, ending string, f func(path, text string)) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "dist") {
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "dist" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
 		if !d.IsDir() && strings.HasSuffix(path, ending) {

@@ -53,6 +53,11 @@ func TestServed(t *testing.T) {
 }
 
 func ask(n *nodetest.Node, gate *nats.Conn, command string) (protocol.Verdict, error) {
+	return askFor(n, gate, command, 5*time.Second)
+}
+
+// askFor asks with a deadline in patience.
+func askFor(n *nodetest.Node, gate *nats.Conn, command string, patience time.Duration) (protocol.Verdict, error) {
 	id := protocol.NewAskID()
 	subject, _ := n.Subjects.Link(name)
 	query, _ := n.Subjects.Query("g1", id)
@@ -61,7 +66,7 @@ func ask(n *nodetest.Node, gate *nats.Conn, command string) (protocol.Verdict, e
 		Link:     name,
 		Ask:      protocol.Ask{V: 1, ID: id, Agent: "ci-42", Tool: protocol.Tool{Name: "bash", Input: []byte(`{}`)}},
 		Asks:     []protocol.Entry{{Surface: "bash", Value: command, MatchedPattern: "*", Origin: "fleet"}},
-		Deadline: time.Now().Add(5 * time.Second), Query: query, Log: log,
+		Deadline: time.Now().Add(patience), Query: query, Log: log,
 	})
 	if err != nil {
 		return protocol.Verdict{}, err
@@ -96,18 +101,23 @@ func TestDocumentShowsThisCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(string(doc), "```go\n")[1:]
-	if len(blocks) < 2 {
-		t.Fatalf("the document shows %d pieces of code", len(blocks))
-	}
-	for _, block := range blocks {
-		shown, _, _ := strings.Cut(block, "```")
-		if !strings.Contains(string(code), shown) {
-			t.Errorf("not in main.go:\n%s", shown)
+	for _, row := range []struct {
+		language, file string
+		pieces         int
+	}{{"go", "main.go", 2}, {"python", "python/no_force_push.py", 2}, {"ts", "typescript/no_force_push.ts", 2}} {
+		code, err := os.ReadFile(row.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Split(string(doc), "```"+row.language+"\n")[1:]
+		if len(blocks) < row.pieces {
+			t.Errorf("the document shows %d pieces of %s, want %d", len(blocks), row.file, row.pieces)
+		}
+		for _, block := range blocks {
+			shown, _, _ := strings.Cut(block, "```")
+			if !strings.Contains(string(code), shown) {
+				t.Errorf("not in %s:\n%s", row.file, shown)
+			}
 		}
 	}
 }
