@@ -38,7 +38,9 @@ func Answer(env *Env) *cobra.Command {
 		Long: `Answers one pending ask, named by its id, or by at least six of its first or last characters where
 they fit one pending ask alone. The first answer stands; a later one is told who was first.
 An allow is for this call alone, unless --grant remembers it: calls of the same agent that match the
-pattern are then allowed where the rules ask. What is granted is printed before it is sent; it is
+pattern are then allowed where the rules ask, those that wait already too: like asks are one answer.
+'session' is this session alone, so one subagent; 'tree' is every session of the agent under the same
+root. What is granted is printed before it is sent; it is
 the suggestion of 'assent pending', or what --pattern says, which must match the call that you
 answer and name its program, folder or server. What of the call it does not cover, and so will be
 asked about again, is said beside it. A deny of the rules, a call that cannot be proven harmless and what is for a person alone

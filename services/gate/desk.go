@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -176,13 +175,7 @@ func (g *Gate) run(h *held) {
 // carryOn carries h to its end or gives it up, never neither.
 func (g *Gate) carryOn(ctx context.Context, h *held) {
 	p := h.item().Pending
-	defer func() {
-		// One call that breaks the gate must not break every gate in turn.
-		if broke := recover(); broke != nil {
-			g.log.Error("carrying an ask panicked", "ask", p.Ask.ID, "panic", broke, "stack", string(debug.Stack()))
-			g.fail("panic", "ask could not be carried on; it stays pending and is tried again", p.Ask.ID, fmt.Errorf("panic: %v", broke))
-		}
-	}()
+	defer g.broken(p.Ask.ID)
 	work, cancel := context.WithDeadlineCause(ctx, p.Deadline, errInterrupted)
 	defer cancel()
 	err := g.holding(work, h)
@@ -239,6 +232,7 @@ func (g *Gate) seen(c pending.Change) {
 		if s.due(time.Now()) {
 			g.takeUp(c.ID)
 		}
+		g.missed(c.ID, s)
 	}
 }
 
@@ -287,6 +281,7 @@ func (g *Gate) sweep(ctx context.Context) {
 				g.takeUp(id)
 			}
 			g.limits.forget(now)
+			g.again.forget(now)
 			g.uploads.forget(now)
 		}
 	}

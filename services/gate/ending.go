@@ -26,6 +26,9 @@ type ending struct {
 	grant *protocol.Grant
 	// trail is what the parent node, and those above it, did with the ask.
 	trail []protocol.TrailEntry
+	// ruled is what recorded authority says of this moment, where that ended the
+	// ask and nobody answered.
+	ruled *ruled
 }
 
 func (e ending) decided() bool { return e.result.Valid() }
@@ -73,7 +76,7 @@ func byTerminal(role protocol.TerminalKind, v protocol.TerminalVerdict) ending {
 // overruled is how an allow ends that a rule of this moment denies. Who allowed,
 // and what was changed, stays on the record.
 func (e ending) overruled(by policy.Entry) ending {
-	e.result, e.outcome, e.reason = protocol.FinalDeny, protocol.DeniedByRule, by.Reason
+	e.result, e.outcome, e.reason, e.ruled = protocol.FinalDeny, protocol.DeniedByRule, by.Reason, nil
 	e.by = protocol.Decider{Kind: protocol.DeciderRule, Name: by.Surface}
 	return e
 }

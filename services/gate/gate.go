@@ -65,6 +65,9 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 func (g *Gate) carry(ctx context.Context, h *held) error {
 	end, err := g.walkChain(ctx, h) // link 1 → link 2 → … each allow | deny | defer
 	if err == nil && !end.decided() {
+		end, err = g.settledByNow(ctx, h) // granted, allowed or denied meanwhile: nobody need be asked
+	}
+	if err == nil && !end.decided() {
 		end, err = g.askTerminal(ctx, h) // human | parent | deny → allow, deny, or "taken"
 	}
 	finish, done := finishing(ctx) // what ended the walk must not cut off the record
@@ -101,6 +104,9 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	}
 	g.waiters.wake(d)
 	g.tell(ctx, p, d)
+	if d.Grant != nil {
+		g.newGrant(d.Agent) // before the entry goes: whoever finishes this for a dead gate does it too
+	}
 	return g.pending.Delete(ctx, d.Ask)
 }
 

@@ -27,6 +27,17 @@ const (
 // that a grant which was acknowledged counts, and one which was revoked does not,
 // whichever gate that came from.
 func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
+	return g.cleared(ctx, c, r, g.use)
+}
+
+// spend counts one use of each grant that a call rests on.
+type spend func(ctx context.Context, c call, used []grants.Stored) error
+
+// spendNothing only looks.
+func spendNothing(context.Context, call, []grants.Stored) error { return nil }
+
+// cleared is granted with a word on what becomes of the uses.
+func (g *Gate) cleared(ctx context.Context, c call, r ruled, use spend) ruled {
 	if r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" || c.ask.HumanOnly {
 		return r
 	}
@@ -40,7 +51,7 @@ func (g *Gate) granted(ctx context.Context, c call, r ruled) ruled {
 			// A use is spent where it lets a call pass, not where it leaves less open.
 			return proof.rule(ctx, c.ask, r, slices.DeleteFunc(held, limited))
 		}
-		err := g.use(ctx, c, full.grants)
+		err := use(ctx, c, full.grants)
 		if err == nil {
 			return full
 		}

@@ -96,6 +96,12 @@ func (h *held) renew(ctx context.Context, lost func(error)) {
 // claim takes over an ask that nobody owns at this moment. errLost when
 // somebody was faster, and pending.ErrGone with it when the ask is settled.
 func (g *Gate) claim(ctx context.Context, id string) (*held, error) {
+	return g.claimIf(ctx, id, func(*protocol.Pending) error { return nil })
+}
+
+// claimIf is claim with a change of the entry in the same step, unless that says
+// no.
+func (g *Gate) claimIf(ctx context.Context, id string, change func(*protocol.Pending) error) (*held, error) {
 	item, err := g.pending.Update(ctx, id, func(p *protocol.Pending) error {
 		now := time.Now().UTC()
 		if !p.Ownerless(now) {
@@ -104,7 +110,7 @@ func (g *Gate) claim(ctx context.Context, id string) (*held, error) {
 		p.Owner, p.Lease = g.name, now.Add(g.times.lease)
 		p.Stage = nextStage(*p) // whoever closed it to answers did not end it
 		closeEnded(p, g.policy.freezes.current(), now)
-		return nil
+		return change(p)
 	})
 	if errors.Is(err, pending.ErrGone) {
 		return nil, fmt.Errorf("%w: %w", errLost, err)

@@ -24,6 +24,7 @@ type summary struct {
 	frozen        bool // an operator has stopped whom it is of; it waits to be settled
 	via           string
 	session       protocol.Session
+	policy        uint64 // revision that it was ruled under
 	revision      uint64
 	round         int // of the watch, that last showed it
 }
@@ -50,6 +51,7 @@ func (m *mirror) put(item pending.Item) summary {
 		owner: item.Owner, lease: item.Lease, taken: !item.Taken.IsZero(),
 		ended: item.Verdict != nil || item.Withdrawn != nil, revision: item.Revision,
 		via: item.Via, session: item.Ask.Session,
+		policy: item.Policy.Revision,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -186,6 +186,7 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 	if end.by.Kind != protocol.DeciderParent {
 		d.DecidedBy.Node = g.node
 	}
+	end.ruledAs(&d)
 	d.Grant = g.given(p, end)
 	return d, nil
 }

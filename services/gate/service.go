@@ -78,6 +78,7 @@ type Gate struct {
 	waiters      *waiters
 	desk         *desk
 	serving      atomic.Bool
+	again        *again
 	stopping     chan struct{}
 	times        times
 }
@@ -107,6 +108,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Gate, error) {
 		uploads:      newLimits(),
 		waiters:      newWaiters(),
 		desk:         newDesk(),
+		again:        newAgain(),
 		stopping:     make(chan struct{}),
 		times:        standardTimes,
 	}
@@ -209,6 +211,9 @@ func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) e
 	})
 	watchers.Go(func() { g.links.discover(watching, g.policy.chain) })
 	watchers.Go(func() { g.sweep(watching) })
+	for range revisitors {
+		watchers.Go(func() { g.revisit(watching) })
+	}
 
 	limit := time.NewTimer(startupTime)
 	defer limit.Stop()
@@ -232,6 +237,7 @@ func (g *Gate) followPending(ctx context.Context, ready func()) {
 			for _, id := range g.mirror.prune() {
 				g.gone(id)
 			}
+			g.newPolicy() // what came while this gate was not looking
 			ready()
 		}, func(err error) {
 			g.mirror.broke()
@@ -361,11 +367,13 @@ func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
 }
 
 // ready says that a gate serves, and by the policy of this moment: when it begins
-// to, and whenever the policy changes. Before it serves it says nothing.
+// to, and whenever the policy changes. Before it serves it says nothing. What waits is ruled
+// again.
 func (g *Gate) ready() {
 	if g.serving.Load() {
 		g.notify(protocol.Notice{Kind: protocol.NoticeReady})
 	}
+	g.newPolicy()
 }
 
 // notify sends a live notice. It is a nudge that nobody needs: losing one costs

@@ -110,6 +110,8 @@ func answerable(p protocol.Pending, now time.Time) error {
 		return &refused{refusal(p.Ask.ID, "this ask expired at "+p.Deadline.Format(time.RFC3339))}
 	case p.Role != protocol.TerminalHuman:
 		return &refused{refusal(p.Ask.ID, "this ask is not for a person: it ends at "+string(p.Role))}
+	case p.Stage == protocol.StageSettling:
+		return &refused{refusal(p.Ask.ID, "this ask is being decided at this moment, by the rules or by a grant: look again")}
 	case !p.AtTerminal():
 		return &refused{refusal(p.Ask.ID, "this ask is not before a person yet: it stands at "+p.Stage)}
 	default:
