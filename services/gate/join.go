@@ -16,6 +16,11 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 		return reply{}, false, nil
 	}
 	if s.digest != c.digest || s.agent != c.ask.Agent {
+		// It may be the trace of another call that came under the id of this one
+		// after its decision, and is on its way out again.
+		if r, ok, err := g.standing(ctx, c); ok {
+			return r, true, err
+		}
 		return reply{}, true, errConflict
 	}
 	r, err = g.wait(ctx, c, g.bear(c, g.times.patience))
