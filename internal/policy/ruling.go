@@ -144,6 +144,11 @@ func (r *Ruling) settle() {
 		if at := slices.IndexFunc(r.Entries, func(e Entry) bool { return surfaceRank(e.Surface) == 2 && e.Origin != OriginBuiltin }); at >= 0 {
 			i = at
 		}
+		// Where yoloMode let any of it pass, the rules alone did not allow it, and
+		// the record must not say that they did.
+		if at := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Origin == OriginYolo }); at >= 0 {
+			i = at
+		}
 	}
 	r.Decisive = r.Entries[i]
 }
