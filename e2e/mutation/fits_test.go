@@ -18,6 +18,22 @@ func TestEachMutationFitsTheSource(t *testing.T) {
 	}
 }
 
+// invariants is how many the contract has.
+const invariants = 16
+
+func TestEachInvariantHasAMutation(t *testing.T) {
+	t.Parallel()
+	have := map[int]bool{}
+	for _, m := range table {
+		have[m.invariant] = true
+	}
+	for n := 1; n <= invariants; n++ {
+		if !have[n] {
+			t.Errorf("nothing breaks invariant %d", n)
+		}
+	}
+}
+
 // TestEachMutationNamesATest: a pattern that matches no test would pass under
 // every change.
 func TestEachMutationNamesATest(t *testing.T) {

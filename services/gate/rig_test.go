@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +40,7 @@ type rig struct {
 	js   jetstream.JetStream
 	term *nats.Conn
 	open *pending.Store // as a terminal sees it
+	log  *slog.Logger   // the gates'; nil: the test's
 }
 
 func newRig(t testing.TB, policy string) *rig {
@@ -90,7 +93,7 @@ func (r *rig) gate(name string) *served {
 func (r *rig) newGate(name string, nc *nats.Conn) *served {
 	r.t.Helper()
 	g := &served{t: r.t, nc: nc, done: make(chan error, 1)}
-	g.Gate = must(New(context.Background(), nc, Config{Node: nodetest.Name, Name: name, Logger: nodetest.Logger(r.t)}))(r.t)
+	g.Gate = must(New(context.Background(), nc, Config{Node: nodetest.Name, Name: name, Logger: cmp.Or(r.log, nodetest.Logger(r.t))}))(r.t)
 	g.times = quick
 	return g
 }
