@@ -8,16 +8,15 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/assent-dev/assent/internal/bus"
 )
 
-var (
-	errEnded    = errors.New("watching pending asks: the watch ended")
-	errReplaced = errors.New("watching pending asks: the bucket was made anew")
-)
+var errEnded = errors.New("watching pending asks: the watch ended")
 
-// lookAfter is how often a watch makes sure that its bucket is still the one it
-// began with.
-const lookAfter = 10 * time.Second
+// lookAfter is how often a watch makes sure that it hears what happens in its
+// bucket.
+const lookAfter = time.Second
 
 // Change is one change that a watcher sees.
 type Change struct {
@@ -53,54 +52,38 @@ func (s *Store) Watch(ctx context.Context, seen func(Change), ready func(), lost
 }
 
 func (s *Store) watchOnce(ctx context.Context, seen func(Change), ready func()) error {
+	within, cancel := context.WithCancel(ctx)
+	ear, deaf := bus.NewEar(within, s.kv), make(chan error, 1)
+	go func() { defer cancel(); deaf <- ear.Listen(within, s.lookAfter) }()
+	err := s.hear(within, ear.Heard, seen, ready)
+	cancel()
+	return errors.Join(<-deaf, err)
+}
+
+// hear hands over what the watch shows until ctx ends or the watch breaks.
+func (s *Store) hear(ctx context.Context, heard func(uint64), seen func(Change), ready func()) error {
 	w, err := s.kv.WatchAll(ctx)
 	if err != nil {
 		return fmt.Errorf("watching pending asks: %w", err)
 	}
 	defer w.Stop()
-	made, err := s.made(ctx)
-	if err != nil {
-		return fmt.Errorf("watching pending asks: %w", err)
-	}
-	look := time.NewTicker(s.lookAfter)
-	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
-			// A bucket that was restored or made anew counts from one again: the
-			// client's watch waits for a sequence that is long in coming, without an
-			// error and without end.
-			if now, err := s.made(ctx); err == nil && !now.Equal(made) {
-				return errReplaced
-			}
 		case e, open := <-w.Updates():
-			if !open {
+			switch {
+			case !open:
 				return errEnded
-			}
-			if e == nil {
+			case e == nil:
+				heard(0)
 				ready()
-				continue
+			default:
+				heard(e.Revision())
+				seen(change(e))
 			}
-			seen(change(e))
 		}
 	}
-}
-
-// made is when the bucket was made.
-func (s *Store) made(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, opTime)
-	defer cancel()
-	info, err := s.kv.Status(ctx)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("looking after bucket %s: %w", s.kv.Bucket(), err)
-	}
-	status, ok := info.(*jetstream.KeyValueBucketStatus)
-	if !ok {
-		return time.Time{}, fmt.Errorf("looking after bucket %s: %T says nothing of its stream", s.kv.Bucket(), info)
-	}
-	return status.StreamInfo().Created, nil
 }
 
 func change(e jetstream.KeyValueEntry) Change {

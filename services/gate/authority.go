@@ -70,9 +70,10 @@ func (a *authority) chain() []string {
 // watch follows the bucket until ctx ends and calls ready when the first state
 // is in: a gate answers nothing before. What was in force stays so until all
 // layers of a new watch are known: half of them would lack the others' denies.
-func (a *authority) watch(ctx context.Context, ready func()) error {
+func (a *authority) watch(ctx context.Context, heard func(uint64), ready func()) error {
 	life, book, known := a.life(), layers.NewBook(), false
 	take := func(e layers.Entry) error {
+		heard(e.Revision)
 		err := book.Take(e, func(e layers.Entry) (*policy.Document, error) { return a.layers.LastGood(ctx, e) })
 		switch {
 		case err != nil:
@@ -86,6 +87,7 @@ func (a *authority) watch(ctx context.Context, ready func()) error {
 	}
 	return a.layers.Watch(ctx, take, func() {
 		known = true
+		heard(0)
 		a.swap(book)
 		a.stop(book) // all of them at once: half of what is frozen would thaw the rest
 		a.read.Store(life + 1)

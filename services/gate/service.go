@@ -197,10 +197,10 @@ func (g *Gate) follow(ctx, watching context.Context, watchers *sync.WaitGroup) e
 	rules, people, asks := newSignal(), newSignal(), newSignal()
 	watchers.Go(func() { g.connection.follow(watching) })
 	watchers.Go(func() {
-		g.followBucket(watching, g.policy.layers.Bucket(), func(ctx context.Context) error { return g.policy.watch(ctx, rules.give) })
+		g.followBucket(watching, g.policy.layers.Bucket(), func(ctx context.Context, heard func(uint64)) error { return g.policy.watch(ctx, heard, rules.give) })
 	})
 	watchers.Go(func() {
-		g.followBucket(watching, g.presenceKV, func(ctx context.Context) error { return g.watchPresence(ctx, people.give) })
+		g.followBucket(watching, g.presenceKV, func(ctx context.Context, heard func(uint64)) error { return g.watchPresence(ctx, heard, people.give) })
 	})
 	watchers.Go(func() {
 		select {
@@ -338,7 +338,7 @@ func (g *Gate) drain(subs []*bus.Sub) {
 
 // watchPresence follows which approvers are there, and calls ready when those
 // of this moment are known.
-func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
+func (g *Gate) watchPresence(ctx context.Context, heard func(uint64), ready func()) error {
 	w, err := g.presenceKV.WatchAll(ctx)
 	if err != nil {
 		return fmt.Errorf("watching presence: %w", err)
@@ -349,10 +349,14 @@ func (g *Gate) watchPresence(ctx context.Context, ready func()) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case e, open := <-w.Updates():
+			if e != nil {
+				heard(e.Revision())
+			}
 			switch {
 			case !open:
 				return layers.ErrWatch
 			case e == nil:
+				heard(0)
 				ready()
 			case e.Operation() != jetstream.KeyValuePut:
 				g.presence.gone(e.Key())

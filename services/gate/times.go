@@ -32,8 +32,8 @@ type times struct {
 	// parent is how long the parent node may give no good answer before the ask is
 	// denied as unavailable.
 	parent time.Duration
-	// look is how often a gate makes sure that a bucket it watches is still the
-	// one that it began with.
+	// look is how often a gate makes sure that it hears what happens in a bucket
+	// that it watches, and that it is still the bucket with which it began.
 	look time.Duration
 }
 
@@ -41,5 +41,5 @@ const patience = 4 * time.Second
 
 var standardTimes = times{
 	patience: patience, first: 750 * time.Millisecond, relay: 600 * time.Millisecond, late: 900 * time.Millisecond, lease: protocol.LeaseTime,
-	sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: 10 * time.Second,
+	sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: time.Second,
 }
