@@ -259,13 +259,34 @@ func (g *Gate) takeUp(id string) {
 		h, err := g.claim(context.WithoutCancel(ctx), id)
 		switch {
 		case err == nil:
-			g.carryOn(ctx, h)
+			g.resume(ctx, h)
 		case errors.Is(err, pending.ErrGone):
 			g.mirror.drop(id) // the watch missed its end
 		case !errors.Is(err, errLost):
 			g.fail("claim", "ask could not be taken up; it is tried again", id, err)
 		}
 	})
+}
+
+// resume carries on what was taken up, unless it was decided before it was
+// opened: of a retry that came behind its decision, and whose gate could not look
+// or take the entry away again, nobody may be asked a second time.
+func (g *Gate) resume(ctx context.Context, h *held) {
+	p := h.item().Pending
+	if len(p.Trail) == 0 && p.Taken.IsZero() && p.Verdict == nil {
+		d, decided, err := g.recorder.Find(context.WithoutCancel(ctx), p.Ask.ID)
+		if err == nil && decided {
+			g.waiters.wake(d)
+			err = g.pending.Delete(context.WithoutCancel(ctx), p.Ask.ID)
+		}
+		if err != nil {
+			g.fail("claim", "ask that was taken up could not be looked up in the record; it is tried again", p.Ask.ID, err)
+		}
+		if err != nil || decided {
+			return
+		}
+	}
+	g.carryOn(ctx, h)
 }
 
 // sweep looks for asks that are due until ctx ends.

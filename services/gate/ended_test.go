@@ -187,3 +187,25 @@ func TestAnAgentWithdrawsItsOwnAskAlone(t *testing.T) {
 	})
 	until(t, "forgotten", func() error { return g.isEmpty() })
 }
+
+// A gate died between opening an ask anew and looking whether it is decided.
+func TestAnEntryMadeBehindItsDecisionAsksNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, humanPolicy(""))
+	person := r.person()
+	r.gate("g1")
+	a := r.agent("ci")
+	ask, other := a.bash("make"), a.bash("make all")
+	a.pend(ask)
+	r.answer(ask.ID, yes())
+	want(t, a.decide(ask), allow, protocol.AllowedByHuman)
+	r.settled(ask.ID)
+	r.entry(ask)
+	r.entry(other) // never decided: somebody is asked
+	r.settled(ask.ID)
+	r.waiting(other.ID)
+	if person.times(ask.ID) != 1 || person.times(other.ID) != 1 || len(r.decisions(ask.ID)) != 1 {
+		t.Errorf("asked %d times about one and %d about the other, %d records", person.times(ask.ID), person.times(other.ID), len(r.decisions(ask.ID)))
+	}
+	want(t, a.decide(ask), allow, protocol.AllowedByHuman)
+}
