@@ -58,7 +58,7 @@ var table = []mutation{
 		gate, "TestInvariant04ConfigOrderWins", "invariant 4"},
 
 	{5, "every link that runs is in the chain",
-		[]edit{{gate + "/desk.go", "Chain: s.Chain(),", "Chain: append(s.Chain(), g.links.running()...),"}},
+		[]edit{{gate + "/desk.go", "role, chain := g.role(c.ask, s), s.Chain()", "role, chain := g.role(c.ask, s), append(s.Chain(), g.links.running()...)"}},
 		gate, "TestInvariant05RegistrationGrantsNothing", "invariant 5"},
 
 	{6, "a missing link denies",
@@ -67,7 +67,7 @@ var table = []mutation{
 		gate, "TestInvariant06AMissingLinkIsSkipped", "invariant 6"},
 
 	{6, "a missing link goes unrecorded",
-		[]edit{{gate + "/chain.go", "g.review.unregistered(ctx, p.Ask.ID, link)", "g.log.Debug(\"not recorded\")"}},
+		[]edit{{gate + "/chain.go", "g.review.unregistered(ctx, p.Ask.ID, link, t.Reason)", "g.log.Debug(\"not recorded\")"}},
 		gate, "TestInvariant06AMissingLinkIsSkipped", "links are missing"},
 	{7, "an allow outside the envelope stands",
 		[]edit{{gate + "/chain.go", "if !ok {\n\t\tt.Verdict", "if !ok && why == \"\" {\n\t\tt.Verdict"}},
@@ -114,14 +114,17 @@ var table = []mutation{
 		gate, "TestInvariant09AModelsAllowIsNotRemembered", "invariant 9"},
 
 	{10, "who ends an ask is found when the terminal is asked",
-		[]edit{{gate + "/terminal.go", "p := h.item().Pending\n", "p := h.item().Pending\n\tp.Role = g.role(p.Ask, g.policy.current())\n"}},
+		[]edit{{gate + "/terminal.go", "p := h.item().Pending\n\tif p.Role == protocol.TerminalParent {", "p := h.item().Pending\n\tp.Role = g.role(p.Ask, g.policy.current())\n\tif p.Role == protocol.TerminalParent {"}},
 		gate, "TestInvariant10TheRoleIsFixedBeforeTheFirstLink", "invariant 10"},
 	{10, "the chain is that of the moment",
 		[]edit{{gate + "/chain.go", "p := h.item().Pending\n", "p := h.item().Pending\n\tp.Chain = g.policy.current().Chain()\n"}},
 		gate, "TestInvariant10TheRoleIsFixedBeforeTheFirstLink", "invariant 10"},
+	{10, "a node that relays asks its own links as well",
+		[]edit{{gate + "/desk.go", "chain = nil //", "chain = s.Chain() //"}},
+		gate, "TestInvariant10TheRoleIsFixedBeforeTheFirstLink", "invariant 10"},
 
 	{11, "the record takes a second decision",
-		[]edit{{gate + "/record.go", "jetstream.WithExpectLastSequenceForSubject(0, all))", "jetstream.WithExpectLastSequenceForSubject(0, all+\".none\"))"}},
+		[]edit{{gate + "/record.go", "ExpectedLastSubjSeqSubjHeader: {all}", "ExpectedLastSubjSeqSubjHeader: {all + \".none\"}"}},
 		gate, "TestInvariant11OneDecisionPerAsk", "invariant 11"},
 	{11, "a second answer replaces the first",
 		[]edit{{human + "/human.go", "case p.Verdict != nil:\n", "case p.Verdict != nil && p.Ask.ID == \"\":\n"}},

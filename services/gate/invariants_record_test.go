@@ -148,11 +148,12 @@ func TestInvariant09AModelsAllowIsNotRemembered(t *testing.T) {
 }
 
 // One chain, one role: who ends an ask is fixed before its first link, whatever
-// the policy and the presence of approvers become while links are asked.
+// the policy and the presence of approvers become while it is asked about; and a
+// node that relays it asks none of its own links.
 func TestInvariant10TheRoleIsFixedBeforeTheFirstLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	kinds := rapid.SampledFrom([]string{"human", "deny", "auto"})
+	kinds := rapid.SampledFrom([]string{"human", "deny", "auto", "parent"})
 	rapid.Check(t, func(rt *rapid.T) {
 		l := law{base: "ask", kind: kinds.Draw(rt, "terminal"), chain: []string{"l0"}}
 		then := l
@@ -168,13 +169,25 @@ func TestInvariant10TheRoleIsFixedBeforeTheFirstLink(t *testing.T) {
 		ask := command("alpha one").by(w.ci)
 		ask.Session.Interactive = rapid.Bool().Draw(rt, "interactive")
 		d := w.run(w.ci, ask, p)
-		human := l.kind == "human" || l.kind == "auto" && (here || ask.Session.Interactive)
-		asked, prompts, refused := p.saw()
-		if human && (prompts != 1 || refused != 0) || !human && (prompts != 0 || refused != 1) {
-			rt.Fatalf("invariant 10: %s, approver %v, then %s, approver %v: people were asked %d times, nobody %d times, and it ended as %s", l.kind, here, then.kind, here != leaves, prompts, refused, d.Outcome)
+		want, links := "nobody", []string{"l0"}
+		switch {
+		case l.kind == "parent":
+			want, links = "the parent", []string{}
+		case l.kind == "human" || l.kind == "auto" && (here || ask.Session.Interactive):
+			want = "people"
 		}
-		if !slices.Equal(asked, []string{"l0"}) {
-			rt.Fatalf("invariant 10: the chain was %v, then %v, and %v were asked", l.chain, then.chain, asked)
+		asked, prompts, refused := p.saw()
+		for who, n := range map[string]int{"people": prompts, "nobody": refused, "the parent": p.relayed} {
+			// A parent is asked until it has decided, and told what ended otherwise.
+			if (n > 0) != (who == want) || n > 1 && who != "the parent" {
+				rt.Fatalf("invariant 10: %s, approver %v, then %s, approver %v: %s was asked %d times, and it ended as %s; want %s", l.kind, here, then.kind, here != leaves, who, n, d.Outcome, want)
+			}
+		}
+		if !slices.Equal(asked, links) {
+			rt.Fatalf("invariant 10: terminal %s, the chain was %v, then %v, and %v were asked", l.kind, l.chain, then.chain, asked)
+		}
+		if delegated := w.count(ask.ID, protocol.EventChainDelegated); (delegated == 1) != (want == "the parent") {
+			rt.Fatalf("invariant 10: terminal %s, and %d records say that the chain is delegated", l.kind, delegated)
 		}
 	})
 }

@@ -46,6 +46,7 @@ type play struct {
 	asked   []string // links, in the order in which they were asked
 	prompts int      // requests to the human terminal
 	refused int      // requests to the terminal where nobody is
+	relayed int      // requests to the terminal that relays
 	changed bool
 }
 
@@ -59,6 +60,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.terminal(protocol.TerminalHuman, w.servePerson)
 	w.terminal(protocol.TerminalDeny, w.serveNobody)
+	w.terminal(protocol.TerminalParent, w.serveParent)
 	for _, name := range []string{"g1", "g2"} {
 		w.gates = append(w.gates, w.gate(name))
 	}
@@ -278,6 +280,16 @@ func (g *served) counted(what string) (n float64) {
 func (w *world) revoke(id string) {
 	w.t.Helper()
 	must(must(grants.New(w.op))(w.t).Revoke(context.Background(), id))(w.t)
+}
+
+// serveParent is a parent where nobody is.
+func (w *world) serveParent(q protocol.TerminalRequest) string {
+	p := w.play(q.Ask.ID)
+	p.mu.Lock()
+	p.relayed++
+	p.mu.Unlock()
+	p.pause()
+	return fmt.Sprintf(`{"v":1,"ask":%q,"verdict":"deny","outcome":"no_approver","reason":"Nobody is there."}`, q.Ask.ID)
 }
 
 // present has an approver be there, or nobody, as every gate sees it.
