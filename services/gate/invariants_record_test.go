@@ -177,7 +177,7 @@ func TestInvariant10TheRoleIsFixedBeforeTheFirstLink(t *testing.T) {
 			want = "people"
 		}
 		asked, prompts, refused := p.saw()
-		for who, n := range map[string]int{"people": prompts, "nobody": refused, "the parent": p.relayed} {
+		for who, n := range map[string]int{"people": prompts, "nobody": refused, "the parent": p.relays()} {
 			// A parent is asked until it has decided, and told what ended otherwise.
 			if (n > 0) != (who == want) || n > 1 && who != "the parent" {
 				rt.Fatalf("invariant 10: %s, approver %v, then %s, approver %v: %s was asked %d times, and it ended as %s; want %s", l.kind, here, then.kind, here != leaves, who, n, d.Outcome, want)

@@ -125,6 +125,12 @@ func (p *play) saw() (asked []string, prompts, refused int) {
 	return append([]string{}, p.asked...), p.prompts, p.refused
 }
 
+func (p *play) relays() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.relayed
+}
+
 // manners are what a link may do with an ask, and what its trail then shows.
 var manners = map[string]struct {
 	serve func(linkCall)
