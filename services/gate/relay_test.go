@@ -213,7 +213,11 @@ func TestNobodySitsAtAChildsSession(t *testing.T) {
 	c, a := r.child("child1"), r.agent("ci")
 	below, here := c.bash("ci", "make"), a.bash("make")
 	below.Session.Interactive, here.Session.Interactive = true, true
-	want(t, c.decide(below), deny, protocol.NoApprover)
+	d := c.decide(below)
+	want(t, d, deny, protocol.NoApprover)
+	if d.Session.Interactive { // nor does a link or the node above take it so
+		t.Error("the child's session counts as interactive")
+	}
 	a.pend(here)
 	if person.times(below.ID) != 0 || person.times(here.ID) != 1 {
 		t.Errorf("asked about the child's %d times, about the agent's %d", person.times(below.ID), person.times(here.ID))
