@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,18 +15,14 @@ var (
 	namedTest  = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
 	namedStory = regexp.MustCompile("story `([a-z-]+)`")
 	testFunc   = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
+	storyRow   = regexp.MustCompile(`(?m)^\| (BR-\d+) \| [^|]+ \| (.+) \|$`)
 	mdLink     = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 )
 
 // TestInvariantsNameRealTests: a table of promises is worth what its tests are.
 func TestInvariantsNameRealTests(t *testing.T) {
 	text := read(t, "../docs/invariants.md")
-	have := map[string]bool{}
-	eachFile(t, "_test.go", func(_, code string) {
-		for _, m := range testFunc.FindAllStringSubmatch(code, -1) {
-			have[m[1]] = true
-		}
-	})
+	have := allTests(t)
 	for _, m := range namedTest.FindAllStringSubmatch(text, -1) {
 		if !have[m[1]] {
 			t.Errorf("docs/invariants.md names %s, which is no test", m[1])
@@ -41,6 +38,59 @@ func TestInvariantsNameRealTests(t *testing.T) {
 			t.Errorf("invariant %d has no row with a test", n)
 		}
 	}
+}
+
+// TestEachStoryIsATestOrSaysWhyNot: docs/stories.md has a row for each accident
+// that was collected, and each row names tests that exist, or its reason.
+func TestEachStoryIsATestOrSaysWhyNot(t *testing.T) {
+	rows := map[string]string{}
+	for _, m := range storyRow.FindAllStringSubmatch(read(t, "../docs/stories.md"), -1) {
+		if rows[m[1]] != "" {
+			t.Errorf("%s has two rows", m[1])
+		}
+		rows[m[1]] = m[2]
+	}
+	have := allTests(t)
+	for _, n := range stories {
+		id := fmt.Sprintf("BR-%03d", n)
+		row := rows[id]
+		delete(rows, id)
+		named := namedTest.FindAllStringSubmatch(row, -1)
+		if len(named) == 0 && !strings.HasPrefix(row, "no test: ") {
+			t.Errorf("%s is neither a test nor says why not: %q", id, row)
+		}
+		for _, m := range named {
+			if !have[m[1]] {
+				t.Errorf("%s names %s, which is no test", id, m[1])
+			}
+		}
+		for _, m := range namedStory.FindAllStringSubmatch(row, -1) {
+			if _, err := os.Stat("testdata/story/" + m[1] + ".txtar"); err != nil {
+				t.Errorf("%s names the story %s: %v", id, m[1], err)
+			}
+		}
+	}
+	for id := range rows {
+		t.Errorf("%s is a row of no story that is known here", id)
+	}
+}
+
+// stories are the numbers of the accidents that were collected.
+var stories = []int{
+	12, 26, 27, 37, 48, 55, 56, 58, 61, 62, 63, 64, 65, 66, 67, 70, 73, 75, 76, 77, 81, 82, 83, 84, 85, 86, 87, 88, 90, 91, 92, 93, 94, 95, 98,
+	100, 101, 103, 104, 105, 108, 109, 111, 112, 114, 117, 118, 123, 124, 125, 126, 127, 128, 129,
+}
+
+// allTests are the names of the tests of this repository.
+func allTests(t *testing.T) map[string]bool {
+	t.Helper()
+	have := map[string]bool{}
+	eachFile(t, "_test.go", func(_, code string) {
+		for _, m := range testFunc.FindAllStringSubmatch(code, -1) {
+			have[m[1]] = true
+		}
+	})
+	return have
 }
 
 // TestLinksInDocsLeadSomewhere: every relative link of every page is a file.

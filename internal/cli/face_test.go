@@ -220,6 +220,7 @@ func TestAnAnswerNamesItsAsk(t *testing.T) {
 	d.waitFor(t, "── ask 2 ──")
 	d.types(t, "a 1") // meant for the first, which is over
 	d.types(t, "a")
+	d.types(t, "") // Enter in the wrong window
 	d.types(t, "d 2 no")
 	if got := <-second; got.Outcome != protocol.DeniedByHuman || got.Reason != "no" {
 		t.Errorf("got %s with %q", got.Outcome, got.Reason)
