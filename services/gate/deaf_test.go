@@ -66,3 +66,24 @@ func TestAGateWhoseWatchIsLostSettlesAnAnswerSoon(t *testing.T) {
 		t.Errorf("settled after %s", took)
 	}
 }
+
+func TestADecidedAskWhoseEntryComesBackAsksNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `{"permission":{"*":"ask"},"terminal":{"kind":"human"}}`)
+	r.gate("g1")
+	person := r.person()
+	a := r.agent("ci")
+	ask := a.bash("make")
+	a.pend(ask)
+	left := must(r.open.Get(context.Background(), ask.ID))(t).Pending
+	r.answer(ask.ID, yes())
+	want(t, a.decide(ask), allow, protocol.AllowedByHuman)
+	r.settled(ask.ID)
+	// A gate died right after it had made the entry for a late retry.
+	left.Taken, left.Owner, left.Lease = time.Time{}, "dead", time.Now().UTC()
+	must(r.open.Create(context.Background(), left))(t)
+	r.settled(ask.ID)
+	if n := person.times(ask.ID); n != 1 {
+		t.Errorf("the person was asked %d times", n)
+	}
+}
