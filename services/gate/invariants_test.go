@@ -41,7 +41,7 @@ func TestInvariant01AStaticDenyIsFinal(t *testing.T) {
 		}
 		a := w.ci
 		if rapid.Bool().Draw(rt, "granted") {
-			a = w.granted
+			a, made = w.granted, genCommand.Draw(rt, "granted call")
 		}
 		w.rule(l)
 		d := w.run(a, made.by(a), p)
