@@ -251,27 +251,29 @@ func (g *Gate) withdraw(ctx context.Context, c protocol.Cancel, mine func(protoc
 	case err != nil:
 		return false, fmt.Errorf("withdrawing ask: %w", err)
 	}
-	return g.withdrawn(ctx, c.Ask, settled), nil
+	return g.withdrawn(ctx, c.Ask, settled)
 }
 
 // withdrawn says whether an ask whose entry is marked ends as withdrawn. A
 // decision may have been on its way into the record when the mark was set: the
-// agent must not hear that it withdrew what was denied, or allowed.
-func (g *Gate) withdrawn(ctx context.Context, id string, settled <-chan protocol.Decision) bool {
+// agent must not hear that it withdrew what was denied, or allowed. An error
+// means that the record did not say it in time: the mark stands, and whoever
+// settles the ask finds it.
+func (g *Gate) withdrawn(ctx context.Context, id string, settled <-chan protocol.Decision) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.times.patience)
 	defer cancel()
 	for {
 		if d, decided, err := g.recorder.Find(ctx, id); err == nil && decided {
-			return d.Outcome == protocol.Cancelled
+			return d.Outcome == protocol.Cancelled, nil
 		}
 		select {
 		case d := <-settled:
-			return d.Outcome == protocol.Cancelled
+			return d.Outcome == protocol.Cancelled, nil
 		case <-time.After(lag):
 		case <-g.stopping:
-			return true // the mark is stored: whoever settles the ask finds it
+			return false, errStopping
 		case <-ctx.Done():
-			return true
+			return false, fmt.Errorf("withdrawing ask: how it ended is not on record yet: %w", ctx.Err())
 		}
 	}
 }
