@@ -26,18 +26,22 @@ const (
 // It is jetstream's PublishMsg for the road that every ask takes: no context and
 // no timer of its own for each message.
 func Publish(ctx context.Context, nc *nats.Conn, msg *nats.Msg, stream string, limit time.Duration) (uint64, error) {
-	deadline := time.Now().Add(limit)
+	deadline, over := time.Now().Add(limit), nats.ErrTimeout
 	if until, ok := ctx.Deadline(); ok && until.Before(deadline) {
-		deadline = until
+		// The clock may reach it a moment before ctx says so.
+		deadline, over = until, context.DeadlineExceeded
 	}
 	for attempt := 1; ; attempt++ {
 		left := time.Until(deadline)
 		if err := ctx.Err(); err != nil || left <= 0 {
-			return 0, fmt.Errorf("publishing to %s: %w", stream, errors.Join(err, nats.ErrTimeout))
+			return 0, fmt.Errorf("publishing to %s: %w", stream, errors.Join(err, over))
 		}
 		ack, err := nc.RequestMsg(msg, left)
 		if err == nil {
 			return readAck(ack.Data, stream)
+		}
+		if errors.Is(err, nats.ErrTimeout) {
+			return 0, fmt.Errorf("publishing to %s: %w", stream, errors.Join(err, over))
 		}
 		if !errors.Is(err, nats.ErrNoResponders) || attempt > leaderAttempts {
 			return 0, fmt.Errorf("publishing to %s: %w", stream, err)
