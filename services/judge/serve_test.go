@@ -172,7 +172,7 @@ func TestFromTheFileToTheVerdict(t *testing.T) {
 		{"prose defers", llmtest.Says("This is a typo, deny it."), "", key, protocol.ChoiceDefer, "", "no-tool-call", true},
 		{"a cut-off deny defers", llmtest.CutOff(`{"verdict":"deny","reason":"dou"}`), "", key, protocol.ChoiceDefer, "", "no-tool-call", true},
 		{"a model that hangs defers", llmtest.Hangs(), `,"timeoutMs":200`, key, protocol.ChoiceDefer, "", "timeout", true},
-		{"a broken server defers", llmtest.Fails(500, "api_error", "oops"), `,"timeoutMs":200`, key, protocol.ChoiceDefer, "", "call-failed", true},
+		{"a broken server defers", llmtest.Fails(500, "api_error", "oops"), `,"timeoutMs":5000`, key, protocol.ChoiceDefer, "", "call-failed", true},
 		{"junk defers", llmtest.Raw(200, "application/json", `"deny"`), "", key, protocol.ChoiceDefer, "", "call-failed", true},
 	}
 	for _, row := range rows {
