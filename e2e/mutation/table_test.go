@@ -18,7 +18,7 @@ var table = []mutation{
 
 	{1, "what the person changed is not what is ruled again",
 		[]edit{{gate + "/rules.go", "again, err := g.rule(ctx, edited(p.Ask, end))", "again, err := g.rule(ctx, p.Ask)"}},
-		gate, "TestInvariant01AStaticDenyIsFinal", "invariant 1"},
+		gate, "TestAPersonAnswers", "allow_what_the_rules_never"},
 	{1, "a grant lifts a deny",
 		[]edit{
 			{rules + "/grant.go", "if plain.Action != Ask || len(grants) == 0", "if plain.Action == Allow || len(grants) == 0"},
