@@ -132,7 +132,7 @@ func (a *agent) ask(ask protocol.Ask, w *told) bool {
 	case err != nil:
 		w.fault = err
 		return a.ctx.Err() == nil
-	case d.Outcome == protocol.Unavailable && !a.recorded(d.Ask):
+	case d.Outcome == protocol.Unavailable && !a.recorded(d):
 		w.unrecorded++
 		return false
 	}
@@ -140,11 +140,12 @@ func (a *agent) ask(ask protocol.Ask, w *told) bool {
 	return true
 }
 
-// recorded says whether the ask is decided on the record; what cannot be read
-// now is not.
-func (a *agent) recorded(id string) bool {
-	_, ok, err := a.f.record.Find(a.ctx, id)
-	return err == nil && ok
+// recorded says whether what was heard is the decision on the record. A deny of a
+// gate that could record nothing is not, also where another gate has decided the
+// ask meanwhile: who asks again hears that one.
+func (a *agent) recorded(heard protocol.Decision) bool {
+	kept, ok, err := a.f.record.Find(a.ctx, heard.Ask)
+	return err == nil && ok && kept.Outcome == heard.Outcome
 }
 
 // cancel withdraws the ask some time after it was asked. What fails is tried
