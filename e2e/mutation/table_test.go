@@ -67,7 +67,7 @@ var table = []mutation{
 		gate, "TestInvariant06AMissingLinkIsSkipped", "invariant 6"},
 
 	{6, "a missing link goes unrecorded",
-		[]edit{{gate + "/chain.go", "g.review.unregistered(ctx, p.Ask.ID, link, t.Reason)", "g.log.Debug(\"not recorded\")"}},
+		[]edit{{gate + "/chain.go", "g.review.unregistered(p.Ask.ID, link, t.Reason)", "g.log.Debug(\"not recorded\")"}},
 		gate, "TestInvariant06AMissingLinkIsSkipped", "links are missing"},
 	{7, "an allow outside the envelope stands",
 		[]edit{{gate + "/chain.go", "if !ok {\n\t\tt.Verdict", "if !ok && why == \"\" {\n\t\tt.Verdict"}},

@@ -6,8 +6,8 @@ import "fmt"
 const (
 	// AskLimit: an ask that a rule decides may take this many times the bare ask.
 	AskLimit = 1.4
-	// ChainLimit: a chain of k links may take this many times k + 1 raw round
-	// trips, with the record beside.
+	// ChainLimit: an ask that k links are asked about may take this many times the
+	// bare chain of k.
 	ChainLimit = 1.25
 )
 
@@ -24,33 +24,19 @@ type Bar struct {
 // speak of.
 func (r *Report) Bars() []Bar {
 	var out []Bar
-	bar := func(what string, callers int, limit, is float64) {
-		out = append(out, Bar{What: what, Callers: callers, Limit: limit, Is: is, Met: is <= limit})
+	bar := func(what, ours, least string, callers int, limit float64) {
+		if r.has(ours, callers) && r.has(least, callers) {
+			is := r.ratio(cell{ours, callers}, cell{least, callers})
+			out = append(out, Bar{What: what, Callers: callers, Limit: limit, Is: is, Met: is <= limit})
+		}
 	}
 	for _, callers := range r.callers {
-		if r.has(Ask, callers) && r.has(Bare, callers) {
-			bar("ask by rule / bare ask, record, answer", callers, AskLimit, r.ratio(cell{Ask, callers}, cell{Bare, callers}))
-		}
+		bar("ask by rule / bare ask, record, answer", Ask, Bare, callers, AskLimit)
 		for _, k := range Chains {
-			if r.has(Chain(k), callers) && r.has(Bare, callers) && r.has(Raw, callers) {
-				bar(fmt.Sprintf("(%s - record) / %d raw", Chain(k), k+1), callers, ChainLimit, r.chain(k, callers))
-			}
+			bar(fmt.Sprintf("chain of %d / bare chain of %d", k, k), Chain(k), BareChain(k), callers, ChainLimit)
 		}
 	}
 	return out
 }
 
 func (r *Report) has(work string, callers int) bool { return len(r.samples[cell{work, callers}]) > 0 }
-
-// chain is how much longer a chain of k links takes than k + 1 raw round trips,
-// the record taken off: that is what the bare ask takes beyond a raw round trip.
-func (r *Report) chain(k, callers int) float64 {
-	of := func(work string, round int) float64 {
-		return micros(r.samples[cell{work, callers}][round].at(0.5))
-	}
-	return r.perRound(func(round int) float64 {
-		raw := of(Raw, round)
-		record := of(Bare, round) - raw
-		return (of(Chain(k), round) - record) / (float64(k+1) * raw)
-	}, len(r.samples[cell{Raw, callers}]))
-}

@@ -96,7 +96,7 @@ func TestAPlanThatMeasuresNothingIsRefused(t *testing.T) {
 // machine that somebody else began to use: no ratio may change.
 func filled(took map[string]time.Duration) Report {
 	r := Report{callers: []int{1}, samples: map[cell][]sample{}}
-	for _, work := range []string{Raw, Bare, Ask, Chain(2)} {
+	for _, work := range []string{Raw, Bare, Ask, BareChain(2), Chain(2)} {
 		if took[work] == 0 {
 			continue
 		}
@@ -117,11 +117,11 @@ func TestBarsAreKeptOrNotWhateverTheMachineDoes(t *testing.T) {
 		is   []float64
 		met  []bool
 	}{
-		"kept":                  {map[string]time.Duration{Raw: 10 * us, Bare: 30 * us, Ask: 42 * us, Chain(2): 56 * us}, []float64{1.4, 1.2}, []bool{true, true}},
-		"an ask too dear":       {map[string]time.Duration{Raw: 10 * us, Bare: 30 * us, Ask: 43 * us, Chain(2): 57 * us}, []float64{43. / 30, 37. / 30}, []bool{false, true}},
-		"a chain too dear":      {map[string]time.Duration{Raw: 10 * us, Bare: 30 * us, Ask: 30 * us, Chain(2): 58 * us}, []float64{1, 38. / 30}, []bool{true, false}},
-		"nothing to compare":    {map[string]time.Duration{Ask: 30 * us}, nil, nil},
-		"no chain was measured": {map[string]time.Duration{Raw: 10 * us, Bare: 30 * us, Ask: 30 * us}, []float64{1}, []bool{true}},
+		"kept":                  {map[string]time.Duration{Bare: 30 * us, Ask: 42 * us, BareChain(2): 100 * us, Chain(2): 125 * us}, []float64{1.4, 1.25}, []bool{true, true}},
+		"an ask too dear":       {map[string]time.Duration{Bare: 30 * us, Ask: 43 * us, BareChain(2): 100 * us, Chain(2): 90 * us}, []float64{43. / 30, 0.9}, []bool{false, true}},
+		"a chain too dear":      {map[string]time.Duration{Bare: 30 * us, Ask: 30 * us, BareChain(2): 100 * us, Chain(2): 126 * us}, []float64{1, 1.26}, []bool{true, false}},
+		"nothing to compare":    {map[string]time.Duration{Raw: 10 * us, Ask: 30 * us, Chain(2): 30 * us}, nil, nil},
+		"no chain was measured": {map[string]time.Duration{Bare: 30 * us, Ask: 30 * us}, []float64{1}, []bool{true}},
 	} {
 		r := filled(row.took)
 		bars := r.Bars()

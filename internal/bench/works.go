@@ -9,10 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
-	"github.com/assent-dev/assent/internal/bus"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -23,6 +21,10 @@ const (
 	Ask  = "ask that a rule decides"
 	Ping = "round trip to the server"
 )
+
+// BareChain is the name of the least that the contract's durable chain of k links
+// costs.
+func BareChain(k int) string { return fmt.Sprintf("bare chain of %d, stored and recorded", k) }
 
 // Chains are the lengths of chain that are measured.
 var Chains = []int{1, 2, 3, 5}
@@ -55,19 +57,22 @@ func NewAsker(nc *nats.Conn, subjects protocol.Subjects, agent string) (*Asker, 
 
 // Call is a tool call that is asked about again and again, each time as a new ask.
 func (a *Asker) Call(tool string, input jsontext.Value) (Call, error) {
-	body, err := protocol.Write(protocol.Ask{
+	ask := protocol.Ask{
 		ID: protocol.NewAskID(), Agent: a.agent, Source: protocol.SourceToolCall, Session: protocol.Session{ID: "bench"},
 		Tool: protocol.Tool{Name: tool, Input: input}, Cwd: "/repo", Home: "/home/dev", Platform: "linux",
-	})
+	}
+	body, err := protocol.Write(ask)
 	if err != nil {
 		return Call{}, fmt.Errorf("asking about %s: %w", tool, err)
 	}
-	return Call{asker: a, body: newForm(body, protocol.PeekAskID(body, "id"))}, nil
+	return Call{asker: a, ask: ask, input: input, body: newForm(body, ask.ID)}, nil
 }
 
 // Call is one call, asked about under ever new ids.
 type Call struct {
 	asker *Asker
+	ask   protocol.Ask
+	input []byte // as it stands in the body
 	body  form
 }
 
@@ -218,48 +223,4 @@ func PingWork(nc *nats.Conn) Work {
 		defer cancel()
 		return nc.FlushWithContext(ctx)
 	}}
-}
-
-// ServeBare answers asks like call on the node of subjects as a gate would that
-// neither reads nor rules: it records decision under the ask's id, waits for the
-// stream's acknowledgement, and answers with it. The connection is a gate's. It
-// is the least that "recorded before answered" costs.
-func ServeBare(nc *nats.Conn, subjects protocol.Subjects, call Call, decision protocol.Decision) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("opening JetStream: %w", err)
-	}
-	body, err := protocol.Write(decision)
-	if err != nil {
-		return fmt.Errorf("writing the bare decision: %w", err)
-	}
-	subject, err := subjects.Decision(decision.Ask, decision.Agent, decision.Surface, decision.Result)
-	if err != nil {
-		return fmt.Errorf("recording the bare decision: %w", err)
-	}
-	b := &bare{js: js, asks: call.body, subject: newForm([]byte(subject), decision.Ask), body: newForm(body, decision.Ask)}
-	drop := func(*nats.Msg) {}
-	_, err = bus.Subscribe(nc, subjects.All(protocol.KindAsk), protocol.QueueGate, maxCallers, b.serve, drop)
-	return err
-}
-
-type bare struct {
-	js                  jetstream.JetStream
-	asks, subject, body form
-}
-
-// serve leaves unanswered whatever fails: whoever asks fails with it.
-func (b *bare) serve(m *nats.Msg) {
-	id, ok := b.asks.idOf(m.Data)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	record := b.body.with(id)
-	msg := &nats.Msg{Subject: string(b.subject.with(id)), Data: record}
-	if _, err := b.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id)); err != nil {
-		return
-	}
-	_ = m.Respond(record)
 }

@@ -24,7 +24,7 @@ type benchCommand struct {
 	rounds    int
 	sample    time.Duration
 	inProcess bool
-	sync      bool
+	noSync    bool
 	noChain   bool
 	tool      string
 	input     string
@@ -41,8 +41,10 @@ func Bench(env *Env) *cobra.Command {
 		Long: `Without an address: starts a node of its own in this process, in a folder that goes with it, and
 measures there, in rounds that take turns: a raw request and reply; the bare "ask, record, answer",
 by a gate that neither reads nor rules; an ask that a rule decides; and asks that the 1st, 2nd, 3rd
-and 5th link of a chain decide, whose links answer at once. All callers share one connection, as the
-agents of one machine may. Ratios hold on a busy machine, single figures do not.
+and 5th link of a chain decide, whose links answer at once, each beside the bare chain: the least that
+an ask costs which is stored before its first link. The disk is synced at every record, as 'assent up'
+does. All callers share one connection, as the agents of one machine may. Ratios hold on a busy
+machine, single figures do not.
 
 With an address or a store (--nats, --creds, --node, --store): asks at that node, as the agent whose
 credentials they are, about one call that its rules must decide. Each such ask is recorded there like
@@ -61,7 +63,7 @@ Exit 1: an operation failed; a call that the rules leave open is withdrawn.`,
 	c.sample = 400 * time.Millisecond
 	span(f, &c.sample, "sample", "how long each measurement takes, as 400ms or 2s")
 	f.BoolVar(&c.inProcess, "in-process", false, "connect without sockets, as the services of 'assent up' do (own node only)")
-	f.BoolVar(&c.sync, "sync", false, "sync the disk at every record, as 'assent up' does (own node only)")
+	f.BoolVar(&c.noSync, "no-sync", false, "leave it to the system when the disk syncs; 'assent up' syncs at every record (own node only)")
 	f.BoolVar(&c.noChain, "no-chain", false, "leave the chains out (own node only)")
 	f.StringVar(&c.tool, "tool", "bash", "tool of the call that is asked about (at a node of yours)")
 	f.StringVar(&c.input, "input", string(bench.RuleInput), "its input, a JSON object; '@FILE' reads it (at a node of yours)")

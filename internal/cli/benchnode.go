@@ -76,7 +76,7 @@ func (c *benchCommand) place(ctx context.Context, store string) (*benchPlace, er
 	if err != nil {
 		return nil, err
 	}
-	n, err := node.Start(ctx, node.Config{Store: store, Listen: "127.0.0.1:0", Node: benchNodeName, NoSyncAlways: !c.sync, Logger: quietLog()})
+	n, err := node.Start(ctx, node.Config{Store: store, Listen: "127.0.0.1:0", Node: benchNodeName, NoSyncAlways: c.noSync, Logger: quietLog()})
 	if err != nil {
 		return nil, err
 	}
@@ -184,16 +184,30 @@ func (c *benchCommand) works(ctx context.Context, ours, bare *benchPlace) ([]ben
 	if err != nil {
 		return nil, err
 	}
-	least, err := bare.bare(ctx, d)
-	if err != nil {
-		return nil, err
+	works := []bench.Work{raw, call.Work(bench.Ask)}
+	var answers []protocol.Decision
+	if !c.noChain {
+		var chains []bench.Work
+		if chains, answers, err = ours.chains(ctx, asker); err != nil {
+			return nil, err
+		}
+		works = append(works, chains...)
 	}
-	works := []bench.Work{raw, least, call.Work(bench.Ask)}
-	if c.noChain {
-		return works, nil
+	least, err := bare.bare(ctx, d, answers)
+	return sideBySide(works, least), err
+}
+
+// sideBySide puts each bare work before the one that it is the least of, so that
+// the two are measured in the same moments.
+func sideBySide(works, least []bench.Work) []bench.Work {
+	out := works[:1:1] // the raw round trip has none
+	for i, w := range works[1:] {
+		if i < len(least) {
+			out = append(out, least[i])
+		}
+		out = append(out, w)
 	}
-	chains, err := ours.chains(ctx, asker)
-	return append(works, chains...), err
+	return out
 }
 
 func (p *benchPlace) raw(ctx context.Context, call bench.Call, d protocol.Decision) (bench.Work, error) {
@@ -213,42 +227,67 @@ func (p *benchPlace) raw(ctx context.Context, call bench.Call, d protocol.Decisi
 	return bench.RawWork(answers, asks, subject, call, d)
 }
 
-func (p *benchPlace) bare(ctx context.Context, d protocol.Decision) (bench.Work, error) {
+// bare is the gate that neither reads nor rules, on a node of its own, and what it
+// is asked: d answers the call that a rule decides, chains those of the links.
+func (p *benchPlace) bare(ctx context.Context, d protocol.Decision, chains []protocol.Decision) ([]bench.Work, error) {
 	gate, err := p.connect(ctx, protocol.RoleGate, "bench")
-	if err != nil {
-		return bench.Work{}, err
-	}
-	asker, err := p.asker(ctx)
-	if err != nil {
-		return bench.Work{}, err
-	}
-	call, err := asker.Call("bash", bench.RuleInput)
-	if err != nil {
-		return bench.Work{}, err
-	}
-	return call.Work(bench.Bare), bench.ServeBare(gate, p.subjects, call, d)
-}
-
-func (p *benchPlace) chains(ctx context.Context, asker *bench.Asker) ([]bench.Work, error) {
-	judge, err := p.connect(ctx, protocol.RoleJudge, "bench")
 	if err != nil {
 		return nil, err
 	}
-	for place := range slices.Max(bench.Chains) {
-		if err := bench.ServeLink(judge, p.subjects, place+1); err != nil {
+	asker, err := p.asker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	call, err := asker.Call("bash", bench.RuleInput)
+	if err != nil {
+		return nil, err
+	}
+	works, calls := []bench.Work{call.Work(bench.Bare)}, []bench.BareCall{{Call: call, Decision: d}}
+	if len(chains) > 0 {
+		if err := p.links(ctx); err != nil {
 			return nil, err
 		}
 	}
-	var works []bench.Work
-	for _, k := range bench.Chains {
+	for i, d := range chains {
+		k := bench.Chains[i]
 		call, err := asker.Call("bash", bench.ChainInput(k))
 		if err != nil {
 			return nil, err
 		}
-		if _, err := call.Allowed(ctx); err != nil {
-			return nil, err
-		}
-		works = append(works, call.Work(bench.Chain(k)))
+		works, calls = append(works, call.Work(bench.BareChain(k))), append(calls, bench.BareCall{Call: call, Decision: d, Links: k})
 	}
-	return works, nil
+	return works, bench.ServeBare(gate, p.subjects, calls...)
+}
+
+// links serves those of the longest chain.
+func (p *benchPlace) links(ctx context.Context) error {
+	judge, err := p.connect(ctx, protocol.RoleJudge, "bench")
+	if err != nil {
+		return err
+	}
+	for place := range slices.Max(bench.Chains) {
+		if err := bench.ServeLink(judge, p.subjects, place+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chains are the asks that links decide, and how each is answered.
+func (p *benchPlace) chains(ctx context.Context, asker *bench.Asker) (works []bench.Work, answers []protocol.Decision, err error) {
+	if err := p.links(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, k := range bench.Chains {
+		call, err := asker.Call("bash", bench.ChainInput(k))
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := call.Allowed(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		works, answers = append(works, call.Work(bench.Chain(k))), append(answers, d)
+	}
+	return works, answers, nil
 }

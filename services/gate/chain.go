@@ -18,7 +18,11 @@ const acceptance = 500 * time.Millisecond
 
 // walkChain asks the links of h that have not been asked, in the order of the
 // configuration, until one decides. What each did is stored before the next is
-// asked, so whoever takes the ask over goes on behind it. The zero ending means
+// asked, so whoever takes the ask over goes on behind it. An allow alone is not:
+// the decision that follows at once holds it, the entry stands at the link until
+// then and is closed to answers, and a gate that dies in between loses no more
+// than one more question to that link. A deny is stored, so that a record which
+// fails for a while gives nobody a second chance to allow. The zero ending means
 // that every link deferred.
 func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 	for {
@@ -40,6 +44,10 @@ func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 		entry, err := g.askLink(ctx, p, p.Chain[len(p.Trail)])
 		if err != nil {
 			return ending{}, err
+		}
+		if end := byLink(entry); end.result == protocol.FinalAllow {
+			end.trail = []protocol.TrailEntry{entry}
+			return end, nil
 		}
 		if err := h.update(ctx, appendTrail(len(p.Trail), entry)); err != nil {
 			return ending{}, err
@@ -94,7 +102,7 @@ func (g *Gate) askLink(ctx context.Context, p protocol.Pending, link string) (pr
 	// not write this record.
 	if failure == protocol.FailureUnregistered {
 		t.Reason = g.links.unable(link)
-		g.review.unregistered(ctx, p.Ask.ID, link, t.Reason)
+		g.review.unregistered(p.Ask.ID, link, t.Reason)
 	}
 	return t, nil
 }

@@ -127,9 +127,12 @@ func TestNothingIsSaidOfAnEmptyOrUnseenChain(t *testing.T) {
 			ask := a.bash("make")
 			want(t, a.decide(ask), deny, protocol.NoApprover)
 			r.settled(ask.ID)
-			if got := r.events(ask.ID); !slices.Equal(got, row.want) {
-				t.Errorf("events %v, want %v", got, row.want)
-			}
+			until(t, "the story", func() error {
+				if got := r.events(ask.ID); !slices.Equal(got, row.want) {
+					return fmt.Errorf("events %v, want %v", got, row.want)
+				}
+				return nil
+			})
 		})
 	}
 }

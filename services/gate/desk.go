@@ -120,7 +120,7 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) error {
 	g.mirror.put(item)
 	h := g.keep(item)
 	if item.Role == protocol.TerminalParent {
-		g.review.delegated(ctx, item.Pending, r.snapshot.Chain(), g.presence.parent(time.Now()))
+		g.review.delegated(item.Pending, r.snapshot.Chain(), g.presence.parent(time.Now()))
 	}
 	g.run(h)
 	return nil

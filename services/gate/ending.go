@@ -24,7 +24,8 @@ type ending struct {
 	approver string
 	// grant is what that person granted with the answer.
 	grant *protocol.Grant
-	// trail is what the parent node, and those above it, did with the ask.
+	// trail is what the entry does not hold of the road to this ending: the link
+	// that allowed, or what the parent node, and those above it, did with the ask.
 	trail []protocol.TrailEntry
 	// ruled is what recorded authority says of this moment, where that ended the
 	// ask and nobody answered.
@@ -95,14 +96,14 @@ func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 // id that was decided for another call meanwhile (a malformed ask under it, at a
 // gate that did not see this one yet) leaves this call undecided for good:
 // nothing is allowed, its asker hears of the conflict, and that is said loudly.
-func (g *Gate) tell(ctx context.Context, p protocol.Pending, d protocol.Decision) {
+func (g *Gate) tell(p protocol.Pending, d protocol.Decision) {
 	if d.CallDigest != p.Digest || d.Agent != p.Ask.Agent {
 		g.fail("conflict", "open ask ends undecided: its id was decided for another call", d.Ask, errConflict)
 	} else {
-		g.review.closed(ctx, d)
+		g.review.closed(d)
 	}
 	if p.Role == protocol.TerminalParent {
-		g.review.forwardClosed(ctx, d)
+		g.review.forwardClosed(d)
 		g.takeBack(p, d)
 	}
 	g.notify(protocol.Notice{Kind: protocol.NoticePromptClosed, Ask: d.Ask, Agent: p.Ask.Agent, Via: p.Via, Outcome: d.Outcome})

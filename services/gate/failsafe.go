@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"context"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -39,6 +37,6 @@ func (g *Gate) fail(what, message, id string, err error) {
 	g.count(what, "error")
 	g.log.Error(message, "ask", id, "err", err)
 	if protocol.CheckAskID(id) == nil {
-		g.review.gateError(context.Background(), id, what, err)
+		g.review.gateError(id, what, err)
 	}
 }

@@ -34,7 +34,7 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 		return reply{}, err
 	}
 	if g.limits.tooFast(c, g.policy.current()) {
-		return g.limited(ctx, c, limitRate), nil
+		return g.limited(c, limitRate), nil
 	}
 
 	if stopped, ok, err := g.frozenCall(ctx, c); ok {
@@ -103,7 +103,7 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
 	g.waiters.wake(d)
-	g.tell(ctx, p, d)
+	g.tell(p, d)
 	if d.Grant != nil {
 		g.newGrant(d.Agent) // before the entry goes: whoever finishes this for a dead gate does it too
 	}

@@ -90,18 +90,18 @@ func (g *Gate) crowded(ctx context.Context, c call) (reply, error) {
 	if r, decided, err := g.standing(ctx, c); decided || err != nil {
 		return r, err
 	}
-	return g.limited(ctx, c, limitPending), nil
+	return g.limited(c, limitPending), nil
 }
 
 // limited answers an ask that is over a limit: deny, not stored, so the id is
 // not used up.
-func (g *Gate) limited(ctx context.Context, c call, which string) reply {
+func (g *Gate) limited(c call, which string) reply {
 	g.count("rate_limited", which)
 	d := g.newDecision(c.ask, c.digest, c.requester, c.askedAt)
 	d.Result, d.Outcome, d.Reason = protocol.FinalDeny, protocol.RateLimited, overLimit(c.ask, which)
 	d.DecidedBy = protocol.Decider{Kind: protocol.DeciderGate, Node: g.node}
 	if g.limits.tell(payer(c.ask), c.askedAt) {
-		g.review.limited(ctx, d, which)
+		g.review.limited(d, which)
 	}
 	return reply{decision: &d}
 }

@@ -67,7 +67,7 @@ func (g *Gate) misrelayed(ctx context.Context, child string, data []byte, cause 
 	id := protocol.PeekAskID(data, "id")
 	sender := call{ask: protocol.Ask{ID: id, Hops: []string{child}}, askedAt: time.Now().UTC()}
 	if id != "" && !g.limits.tooFast(sender, g.policy.current()) { // a child must not fill the disk
-		g.review.gateError(ctx, id, what, cause)
+		g.review.gateError(id, what, cause)
 	}
 	return &fault
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,9 @@ type rig struct {
 	term *nats.Conn
 	open *pending.Store // as a terminal sees it
 	log  *slog.Logger   // the gates'; nil: the test's
+
+	mu    sync.Mutex
+	gates []*served
 }
 
 func newRig(t testing.TB, policy string) *rig {
@@ -95,6 +99,9 @@ func (r *rig) newGate(name string, nc *nats.Conn) *served {
 	g := &served{t: r.t, nc: nc, done: make(chan error, 1)}
 	g.Gate = must(New(context.Background(), nc, Config{Node: nodetest.Name, Name: name, Logger: cmp.Or(r.log, nodetest.Logger(r.t))}))(r.t)
 	g.times = quick
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gates = append(r.gates, g)
 	return g
 }
 
@@ -313,14 +320,29 @@ func (r *rig) decisions(id string) (out []protocol.Decision) {
 	return out
 }
 
-// reviews are all review-log records on id, in order.
+// reviews are all review-log records on id, in order, with what gates have on its
+// way into the stream.
 func (r *rig) reviews(id string) (out []protocol.ReviewRecord) {
 	r.t.Helper()
+	r.written()
 	filter := protocol.SubjectRoot + "." + nodetest.Name + ".review." + id + ".>"
 	for m, err := range bus.ReadStream(context.Background(), r.op, protocol.StreamReview, 1, filter) {
 		out = append(out, must(protocol.Read[protocol.ReviewRecord](must(m, err)(r.t).Data))(r.t))
 	}
 	return out
+}
+
+func (r *rig) written() {
+	r.mu.Lock()
+	gates := slices.Clone(r.gates)
+	r.mu.Unlock()
+	for _, g := range gates {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		if err := g.review.outbox.Drain(ctx); err != nil {
+			r.t.Error(err)
+		}
+		cancel()
+	}
 }
 
 func (r *rig) events(id string) (out []string) {

@@ -110,7 +110,7 @@ func (g *Gate) invalid(ctx context.Context, agent string, who protocol.Requester
 	sum := sha256.Sum256(data)
 	c := call{ask: protocol.Ask{ID: id, Agent: agent}, digest: "raw:sha256:" + hex.EncodeToString(sum[:]), requester: who, askedAt: time.Now().UTC()}
 	if g.limits.tooFast(c, g.policy.current()) {
-		return refusal{decision: g.limited(ctx, c, limitRate).decision}
+		return refusal{decision: g.limited(c, limitRate).decision}
 	}
 	g.count("invalid", "ask")
 	if _, open := g.mirror.get(id); open {

@@ -143,10 +143,13 @@ func (g *Gate) bind(ctx context.Context) error {
 		return err
 	}
 	g.recorder = &recorder{Reader: decisions, nc: g.nc, subjects: g.subjects}
-	g.review = &review{js: js, subjects: g.subjects, gate: g.name, failed: func(id string, err error) {
+	g.review, err = newReview(g.nc, js, g.subjects, g.name, func(id string, err error) {
 		g.count("review", "unrecorded")
 		g.log.Error("review record is lost", "ask", id, "err", err)
-	}}
+	})
+	if err != nil {
+		return err
+	}
 	g.policy = &authority{layers: rules, log: g.log, life: g.connection.number, changed: g.ready, freezes: newFreezes(), freezing: g.freezing}
 	return nil
 }
@@ -329,6 +332,7 @@ func (g *Gate) drain(subs []*bus.Sub) {
 		errs = append(errs, subs[i].Drain(ctx))
 	}
 	g.desk.stop()
+	errs = append(errs, g.review.outbox.Drain(ctx))
 	if err := errors.Join(errs...); err != nil {
 		g.log.Error("gate did not drain", "err", err)
 		return

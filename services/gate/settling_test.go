@@ -37,6 +37,49 @@ func TestWhatALinkDecidedIsNotOpenToAPerson(t *testing.T) {
 	}
 }
 
+func TestALinksDenyOutlivesARecordThatFails(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first, second string // what the link says, should it be asked again
+		want          protocol.FinalChoice
+		outcome       protocol.Outcome
+		asked         int
+	}{
+		"a deny stands, whatever it would say now": {"deny", "allow", deny, protocol.DeniedByLink, 1},
+		"an allow is asked for again":              {"allow", "deny", deny, protocol.DeniedByLink, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, chainPolicy("one"))
+			r.denying()
+			r.gate("g1")
+			say := make(chan string, 2)
+			say <- row.first
+			say <- row.second
+			link := r.link("one", func(c linkCall) { c.accept(); c.verdict(<-say, "by the link", "") })
+			r.bound(protocol.StreamDecisions, 1) // nothing can be recorded
+			a := r.agent("ci")
+			ask := a.bash("make")
+			a.once(ask)
+			until(t, "stored after "+row.first, func() error {
+				item, err := r.open.Get(context.Background(), ask.ID)
+				if err == nil && item.AtTerminal() {
+					t.Errorf("open to a person at %s", item.Stage)
+				}
+				if err == nil && len(item.Trail) == 0 {
+					err = fmt.Errorf("asked %d times, stage %s", link.times(ask.ID), item.Stage)
+				}
+				return err
+			})
+			r.bound(protocol.StreamDecisions, -1)
+			want(t, a.decide(ask), row.want, row.outcome)
+			if got := link.times(ask.ID); got != row.asked {
+				t.Errorf("the link was asked %d times, want %d", got, row.asked)
+			}
+		})
+	}
+}
+
 func TestAnAnswerAfterTheGateGaveUpOnTheTerminalIsNotTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, `{"permission":{"*":"ask"},"terminal":{"kind":"human"}}`)

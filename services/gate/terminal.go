@@ -50,7 +50,7 @@ func (g *Gate) askTerminal(ctx context.Context, h *held) (ending, error) {
 	if !p.Taken.IsZero() {
 		return ending{}, nil // asked before a take-over: nobody is asked twice
 	}
-	g.review.waiting(ctx, p)
+	g.review.waiting(p)
 	var end ending
 	try := func() (err error) {
 		end, err = g.terminalRequest(ctx, p)
@@ -67,7 +67,7 @@ func (g *Gate) askTerminal(ctx context.Context, h *held) (ending, error) {
 	}
 	if !end.decided() {
 		h.putToPerson()
-		g.review.prompted(ctx, p)
+		g.review.prompted(p)
 	}
 	return end, nil
 }
