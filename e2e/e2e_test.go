@@ -12,12 +12,17 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/assent-dev/assent/internal/node/nodetest"
 )
 
 // binary and natsServer are built once for all stories.
 var binary, natsServer string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	nodetest.Patient()
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "assent-e2e-")

@@ -22,7 +22,10 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	nodetest.Patient()
+	goleak.VerifyTestMain(m)
+}
 
 // quick are times for tests: all that wait in earnest, shortened.
 var quick = times{
