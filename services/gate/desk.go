@@ -268,25 +268,31 @@ func (g *Gate) takeUp(id string) {
 	})
 }
 
-// resume carries on what was taken up, unless it was decided before it was
-// opened: of a retry that came behind its decision, and whose gate could not look
-// or take the entry away again, nobody may be asked a second time.
+// resume carries on what was taken up, unless it is decided already: its gate
+// died between the record and the end of the entry, or it is the trace of a retry
+// that came behind the decision. By the rules of this moment such an ask may be
+// open again, but nobody may be asked about it, nor told that an answer counts. One
+// that is answered meets the record when it is settled.
 func (g *Gate) resume(ctx context.Context, h *held) {
 	p := h.item().Pending
-	if len(p.Trail) == 0 && p.Taken.IsZero() && p.Verdict == nil {
-		d, decided, err := g.recorder.Find(context.WithoutCancel(ctx), p.Ask.ID)
-		if err == nil && decided {
-			g.waiters.wake(d)
-			err = g.pending.Delete(context.WithoutCancel(ctx), p.Ask.ID)
-		}
-		if err != nil {
-			g.fail("claim", "ask that was taken up could not be looked up in the record; it is tried again", p.Ask.ID, err)
-		}
-		if err != nil || decided {
-			return
-		}
+	if p.Verdict != nil {
+		g.carryOn(ctx, h)
+		return
 	}
-	g.carryOn(ctx, h)
+	defer g.broken(p.Ask.ID)
+	finish, done := finishing(ctx)
+	defer done()
+	d, decided, err := g.recorder.Find(finish, p.Ask.ID)
+	switch {
+	case err == nil && !decided:
+		g.carryOn(ctx, h)
+		return
+	case err == nil:
+		err = g.end(finish, p, d)
+	}
+	if err != nil {
+		g.fail("claim", "ask that was taken up could not be looked up in the record, or ended by it; it is tried again", p.Ask.ID, err)
+	}
 }
 
 // sweep looks for asks that are due until ctx ends.

@@ -209,3 +209,43 @@ func TestAnEntryMadeBehindItsDecisionAsksNobody(t *testing.T) {
 	}
 	want(t, a.decide(ask), allow, protocol.AllowedByHuman)
 }
+
+// A gate died between recording a decision and taking the entry away, and what
+// decided holds no more.
+func TestWhatIsDecidedComesBackToNobody(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*protocol.Pending){
+		"from before a person":          func(*protocol.Pending) {},
+		"from between two links":        func(p *protocol.Pending) { p.Taken, p.Stage = time.Time{}, "link:two" },
+		"that was closed to be settled": func(p *protocol.Pending) { p.Stage = protocol.StageSettling },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, humanPolicy(`,"authorizerChain":["one","two"]`))
+			person := r.person()
+			one, two := r.link("one", always("defer", "not mine")), r.link("two", always("defer", "not mine"))
+			g := r.gate("g1")
+			a := r.agent("ci")
+			ask := a.bash("make")
+			a.pend(ask)
+			entry := r.stored(ask.ID)
+			frozen := r.freeze("all", g)
+			want(t, r.ended(ask.ID), deny, protocol.Frozen)
+			r.thaw("all", frozen, g)
+			closed := r.closings()
+			entry.Owner, entry.Lease = "dead", time.Now().UTC()
+			if change(&entry); entry.Taken.IsZero() {
+				entry.Trail = entry.Trail[:1]
+			}
+			must(r.open.Create(context.Background(), entry))(t)
+			want(t, r.ended(ask.ID), deny, protocol.Frozen)
+			want(t, a.decide(ask), deny, protocol.Frozen)
+			if person.times(ask.ID) != 1 || one.times(ask.ID) != 1 || two.times(ask.ID) != 1 {
+				t.Errorf("asked a person %d times, the links %d and %d times", person.times(ask.ID), one.times(ask.ID), two.times(ask.ID))
+			}
+			if closed(ask.ID) != 1 || r.count(ask.ID, protocol.EventRequestDenied) != 1 {
+				t.Errorf("closed %d times, %q", closed(ask.ID), r.events(ask.ID))
+			}
+		})
+	}
+}

@@ -85,8 +85,7 @@ func (g *Gate) carry(ctx context.Context, h *held) error {
 }
 
 // settle ends an open ask: a live allow is ruled once more under the rules of
-// this moment, the decision is recorded, what it grants is stored, whoever asks is
-// woken, and only then the entry goes.
+// this moment, and the decision is recorded.
 func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	p := h.item().Pending
 	if err := g.known(ctx); err != nil {
@@ -99,6 +98,13 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	if err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
+	return g.end(ctx, p, d)
+}
+
+// end is what follows a decision on an open ask that stands: what it grants is
+// stored, whoever asks is woken, and only then the entry goes. It may be done
+// again by whoever finds the entry of a gate that died over it.
+func (g *Gate) end(ctx context.Context, p protocol.Pending, d protocol.Decision) error {
 	if err := g.remember(ctx, d); err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}

@@ -135,7 +135,7 @@ func (r *review) forwardClosed(d protocol.Decision) {
 	if d.Allowed() {
 		event = protocol.EventForwardApproved
 	}
-	r.note(d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "approver": d.Approver})
+	r.note(d.Ask, event, map[string]any{"outcome": d.Outcome, "by": d.DecidedBy, "approver": d.Approver}, "end")
 }
 
 // unregistered says that a link was skipped; health is why it takes no asks, where
@@ -182,7 +182,7 @@ func (r *review) closed(d protocol.Decision) {
 	if d.Grant != nil {
 		fields["grant"] = d.Grant
 	}
-	r.note(d.Ask, event, fields)
+	r.note(d.Ask, event, fields, "end")
 }
 
 func (r *review) limited(d protocol.Decision, which string) {
