@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,6 +26,9 @@ const acceptance = 500 * time.Millisecond
 // fails for a while gives nobody a second chance to allow. The zero ending means
 // that every link deferred.
 func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
+	if err := g.reconsider(ctx, h); err != nil {
+		return ending{}, err
+	}
 	for {
 		p := h.item().Pending
 		if end := interruption(p, g.policy.freezes.current(), time.Now()); end.decided() {
@@ -120,6 +124,24 @@ func (g *Gate) applyEnvelope(ctx context.Context, p protocol.Pending, t *protoco
 		t.Verdict, t.Capped = protocol.ChoiceDefer, true
 		g.log.Info("link's allow is outside the envelope", "ask", p.Ask.ID, "link", t.Link, "why", why)
 	}
+}
+
+// reconsider holds a link's allow that a gate which is gone has left behind
+// against the envelope of this moment: the operator may have narrowed it since.
+func (g *Gate) reconsider(ctx context.Context, h *held) error {
+	item := h.item()
+	last := len(item.Trail) - 1
+	if last < 0 || byLink(item.Trail[last]).result != protocol.FinalAllow {
+		return nil
+	}
+	entry := item.Trail[last]
+	if g.applyEnvelope(ctx, item.Pending, &entry); !entry.Capped {
+		return nil
+	}
+	return h.update(ctx, func(p *protocol.Pending) {
+		p.Trail = append(slices.Clone(p.Trail[:last]), entry)
+		p.Stage = nextStage(*p)
+	})
 }
 
 // attempt is the outcome of one request to a link.

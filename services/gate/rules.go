@@ -177,6 +177,9 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 			end = end.overruled(by)
 		default:
 			d.Policy = again.ref()
+			if why := g.outgrown(ctx, p, again, end); why != "" {
+				end = denial(protocol.Unavailable, why).after(end)
+			}
 		}
 		d.Policy.Grants = p.Policy.Grants // what they cleared was not put to anybody
 	}
@@ -205,6 +208,28 @@ func (r ruled) refuses(end ending) (by policy.Entry, refused bool) {
 	default:
 		return policy.Entry{}, false
 	}
+}
+
+// outgrown says why an allow that no person gave does not stand any more: the
+// rules leave the call open for somebody else than those who allowed. They came
+// while it was on its way here, from a link or from the parent node. "" if it
+// stands.
+func (g *Gate) outgrown(ctx context.Context, p protocol.Pending, again ruled, end ending) string {
+	const changed = "The rules have changed while this was decided, and by those of now "
+	open := again.ruling.Open()
+	switch {
+	case end.outcome == protocol.AllowedByHuman || len(open) == 0:
+		return ""
+	case slices.ContainsFunc(open, func(e policy.Entry) bool { return e.HumanOnly }):
+		return changed + "only a person may allow it. Ask again."
+	case end.by.Kind != protocol.DeciderLink:
+		return ""
+	}
+	less := g.lessOpen(ctx, p, again)
+	if ok, _ := less.mayDelegate(p.Ask); ok || len(less.ruling.Open()) == 0 {
+		return ""
+	}
+	return changed + "no link may allow it. Ask again."
 }
 
 func edited(ask protocol.Ask, end ending) protocol.Ask {
