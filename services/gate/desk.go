@@ -310,6 +310,7 @@ func (g *Gate) sweep(ctx context.Context) {
 			g.limits.forget(now)
 			g.again.forget(now)
 			g.uploads.forget(now)
+			g.withdrawals.forget(now)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import "errors"
 var (
 	// errConflict: the id is another call's, or another agent's.
 	errConflict = errors.New("ask id is in use for another call")
-	// errCrowded: too many asks of this agent are open.
+	// errCrowded: too many asks of this agent are open, or come at once.
 	errCrowded = errors.New("agent has too many open asks")
 	// errUnrecorded: the stream did not acknowledge the decision, so nobody may
 	// hear it.

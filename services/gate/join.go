@@ -38,12 +38,17 @@ const lastLook = 800 * time.Millisecond
 // answers Progress: the ask is pending, and a record that cannot be read now
 // decides nothing, neither yes nor no.
 func (g *Gate) wait(ctx context.Context, c call, limit time.Duration) (reply, error) {
-	decided, leave := g.waiters.await(c.ask.ID)
+	decided, leave, ok := g.waiters.await(c.ask.ID, maxWaiting)
+	if !ok {
+		g.count("waiting", "full")
+		p := g.progress(c)
+		return reply{progress: &p}, nil
+	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		s, open := g.mirror.get(c.ask.ID)
+		_, open := g.mirror.get(c.ask.ID)
 		var look <-chan time.Time
 		if !open {
 			// Settled before this wait began, so that nobody will wake it; or the
@@ -61,12 +66,12 @@ func (g *Gate) wait(ctx context.Context, c call, limit time.Duration) (reply, er
 		case <-g.stopping:
 		case <-ctx.Done():
 		}
-		return g.meanwhile(ctx, c, s, open)
+		return g.meanwhile(ctx, c)
 	}
 }
 
 // meanwhile answers an ask that is not decided yet.
-func (g *Gate) meanwhile(ctx context.Context, c call, s summary, open bool) (reply, error) {
+func (g *Gate) meanwhile(ctx context.Context, c call) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
 	if r, ok, err := g.standing(ctx, c); ok {
@@ -75,16 +80,19 @@ func (g *Gate) meanwhile(ctx context.Context, c call, s summary, open bool) (rep
 		g.count("record", "unread")
 		g.log.Warn("the record could not be read; the asker is told that its ask is pending", "ask", c.ask.ID, "err", err)
 	}
-	// As it stands now, not as it stood when the wait began: it may have gone past
-	// a link that nobody runs since, and a person is waited for.
-	if now, still := g.mirror.get(c.ask.ID); still {
-		s, open = now, true
-	}
+	p := g.progress(c)
+	return reply{progress: &p}, nil
+}
+
+// progress is how far an ask that was stored has come. As it stands now, not as it
+// stood when a wait began: it may have gone past a link that nobody runs since,
+// and a person is waited for.
+func (g *Gate) progress(c call) protocol.Progress {
+	s, open := g.mirror.get(c.ask.ID)
 	if !open {
 		s = summary{stage: protocol.StageSettling, since: c.askedAt}
 	}
-	p := s.progress(c.ask.ID)
-	return reply{progress: &p}, nil
+	return s.progress(c.ask.ID)
 }
 
 // standing looks the decision up in the stream; ok is false when there is none

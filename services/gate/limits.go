@@ -48,6 +48,13 @@ func (l *limits) tooFast(c call, s *policy.Snapshot) bool {
 	return !l.bucket(payer(c.ask), s.Limits().AsksPerSecond, c.askedAt).AllowN(c.askedAt, 1)
 }
 
+// withdrawsTooFast says whether withdrawals come faster than there can be asks to
+// withdraw. Each costs a look into the bucket, and room that others need.
+func (g *Gate) withdrawsTooFast(payer string) bool {
+	now, limit := time.Now(), g.policy.current().Limits()
+	return !g.withdrawals.bucket(payer, max(limit.AsksPerSecond, limit.Pending), now).AllowN(now, 1)
+}
+
 func (l *limits) bucket(agent string, perSecond int, now time.Time) *bucket {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -145,3 +145,58 @@ func TestALimitIsToldOnceAWindow(t *testing.T) {
 		t.Error("told of an agent that never asked")
 	}
 }
+
+// A hostile agent sends one ask, or one withdrawal, as often as would fill the gate.
+func TestAFloodOfOneAgentLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, humanPolicy(""))
+	r.person()
+	g := r.newGate("g1", r.Connect(t, protocol.RoleGate, "g1"))
+	g.times.patience = standardTimes.patience // as long as each of them is kept in earnest
+	g.start()
+	a, b := r.agent("ci"), r.agent("other")
+	ask := a.bash("make")
+	a.pend(ask)
+	// flood sends n bodies and returns how many were refused.
+	flood := func(subject string, n int, body func() []byte) (refused int) {
+		inbox := a.nc.NewRespInbox()
+		replies := must(a.nc.SubscribeSync(inbox))(t)
+		for range n {
+			if err := a.nc.PublishRequest(subject, inbox, body()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush(t, a.nc)
+		other := b.bash("rm x") // in the middle of it
+		want(t, b.decide(other), deny, protocol.DeniedByRule)
+		if b.cancel(other.ID).Cancelled {
+			t.Error("what is decided was withdrawn")
+		}
+		for {
+			m, err := replies.NextMsg(200 * time.Millisecond)
+			if err != nil {
+				return refused
+			}
+			if m.Header.Get(protocol.HeaderErrorCode) != "" {
+				refused++
+			}
+		}
+	}
+	flood(must(r.Subjects.Ask("ci"))(t), maxAsks+1000, func() []byte { return must(protocol.Write(ask))(t) })
+	g.waiters.mu.Lock()
+	if n := len(g.waiters.ids[ask.ID]); n != maxWaiting {
+		t.Errorf("%d wait for one ask", n)
+	}
+	g.waiters.mu.Unlock()
+	unknown := func() []byte { return must(protocol.Write(protocol.Cancel{Ask: protocol.NewAskID()}))(t) }
+	if refused := flood(must(r.Subjects.Cancel("ci"))(t), 1000, unknown); refused < 500 {
+		t.Errorf("%d of 1000 withdrawals were refused", refused)
+	}
+	r.answer(ask.ID, yes())
+	want(t, a.decide(ask), allow, protocol.AllowedByHuman)
+	mine := b.bash("make")
+	b.pend(mine)
+	if !b.cancel(mine.ID).Cancelled {
+		t.Error("not withdrawn")
+	}
+}

@@ -113,6 +113,6 @@ func (g *Gate) serveWithdraw(m *nats.Msg) {
 		return
 	}
 	if c, ok := g.readCancel(m); ok {
-		g.answerCancel(ctx, m, c, func(a protocol.Ask) bool { return a.Via() == child })
+		g.answerCancel(ctx, m, c, protocol.Ask{Hops: []string{child}}, func(a protocol.Ask) bool { return a.Via() == child })
 	}
 }

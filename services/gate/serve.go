@@ -205,7 +205,7 @@ func (g *Gate) serveCancel(m *nats.Msg) {
 		return
 	}
 	if c, ok := g.readCancel(m); ok {
-		g.answerCancel(ctx, m, c, func(a protocol.Ask) bool { return a.Agent == agent && a.Via() == "" })
+		g.answerCancel(ctx, m, c, protocol.Ask{Agent: agent}, func(a protocol.Ask) bool { return a.Agent == agent && a.Via() == "" })
 	}
 }
 
@@ -218,9 +218,18 @@ func (g *Gate) readCancel(m *nats.Msg) (protocol.Cancel, bool) {
 	return c, err == nil
 }
 
-// answerCancel withdraws an ask for whom it is one of, as mine says.
-func (g *Gate) answerCancel(ctx context.Context, m *nats.Msg, c protocol.Cancel, mine func(protocol.Ask) bool) {
-	done, err := g.withdraw(ctx, c, mine)
+// answerCancel withdraws an ask for whom it is one of, as mine says; from is who
+// that is.
+func (g *Gate) answerCancel(ctx context.Context, m *nats.Msg, c protocol.Cancel, from protocol.Ask, mine func(protocol.Ask) bool) {
+	done, err := false, error(errCrowded)
+	if !g.withdrawsTooFast(payer(from)) {
+		done, err = g.withdraw(ctx, c, mine)
+	}
+	if errors.Is(err, errCrowded) { // not on record: that is what it would fill
+		g.count("rate_limited", "withdraw")
+		g.answerFault(m, c.Ask, protocol.Fault{Code: protocol.CodeUnavailable, Message: "too many withdrawals at once", Remedy: "try again in a moment"})
+		return
+	}
 	if err != nil {
 		g.fail("cancel", "ask could not be withdrawn", c.Ask, err)
 		g.answerFault(m, c.Ask, protocol.Fault{Code: protocol.CodeUnavailable, Message: "the ask could not be withdrawn", Remedy: "try again"})
@@ -234,7 +243,10 @@ var errNotOpen = errors.New("ask cannot be withdrawn any more")
 // withdraw says whether the ask is withdrawn. One that is not mine looks like
 // one that does not exist.
 func (g *Gate) withdraw(ctx context.Context, c protocol.Cancel, mine func(protocol.Ask) bool) (bool, error) {
-	settled, leave := g.waiters.await(c.Ask)
+	settled, leave, ok := g.waiters.await(c.Ask, maxWithdrawing)
+	if !ok {
+		return false, errCrowded
+	}
 	defer leave()
 	_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
 		if !mine(p.Ask) || p.Verdict != nil {

@@ -65,6 +65,7 @@ type Gate struct {
 	policy       *authority
 	files        *files
 	uploads      *limits
+	withdrawals  *limits
 	pending      *pending.Store
 	recorder     *recorder
 	grants       *grants.Store
@@ -106,6 +107,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Gate, error) {
 		mirror:       newMirror(),
 		limits:       newLimits(),
 		uploads:      newLimits(),
+		withdrawals:  newLimits(),
 		waiters:      newWaiters(),
 		desk:         newDesk(),
 		again:        newAgain(),

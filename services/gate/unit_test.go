@@ -278,13 +278,16 @@ func TestPresence(t *testing.T) {
 func TestWaiters(t *testing.T) {
 	t.Parallel()
 	w := newWaiters()
-	one, leaveOne := w.await("a")
-	two, leaveTwo := w.await("a")
-	_, leaveOther := w.await("b")
+	one, leaveOne, _ := w.await("a", 3)
+	two, leaveTwo, _ := w.await("a", 3)
+	_, leaveOther, _ := w.await("b", 1)
+	if _, _, room := w.await("a", 2); room {
+		t.Error("a third of two")
+	}
 	d := protocol.Decision{Ask: "a"}
 	w.wake(d)
 	w.wake(d)
-	three, leaveThree := w.await("a") // comes behind
+	three, leaveThree, _ := w.await("a", 3) // comes behind
 	if (<-one).Ask != "a" || (<-two).Ask != "a" || !w.waiting("a") || !w.waiting("b") {
 		t.Error("not woken")
 	}

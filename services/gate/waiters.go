@@ -16,12 +16,23 @@ func newWaiters() *waiters {
 	return &waiters{ids: map[string]map[chan protocol.Decision]struct{}{}}
 }
 
+// How many requests wait for one ask at one gate. Its adapter sends one at a
+// time; whoever sends one ask thousandfold must not take the room that everybody
+// else's asks need to wait in.
+const (
+	maxWaiting     = 16
+	maxWithdrawing = 2 * maxWaiting // with those that wait, so that they leave room
+)
+
 // await returns a channel that gets the decision on id once, and a function
-// that ends the wait.
-func (w *waiters) await(id string) (<-chan protocol.Decision, func()) {
+// that ends the wait; ok is false where as many as limit wait already.
+func (w *waiters) await(id string, limit int) (decided <-chan protocol.Decision, leave func(), ok bool) {
 	ch := make(chan protocol.Decision, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.ids[id]) >= limit {
+		return nil, nil, false
+	}
 	if w.ids[id] == nil {
 		w.ids[id] = map[chan protocol.Decision]struct{}{}
 	}
@@ -33,7 +44,7 @@ func (w *waiters) await(id string) (<-chan protocol.Decision, func()) {
 		if len(w.ids[id]) == 0 {
 			delete(w.ids, id)
 		}
-	}
+	}, true
 }
 
 // wake hands d to everyone who waits for its ask.
