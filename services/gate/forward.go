@@ -182,8 +182,8 @@ func forAPerson(p protocol.Pending) bool {
 // waits for its word any more, so that the prompt there closes. Where it cannot,
 // the time that the ask was relayed with ends it there.
 func (g *Gate) takeBack(p protocol.Pending, d protocol.Decision) {
-	if d.DecidedBy.Kind != protocol.DeciderGate {
-		return // the parent has decided, or a rule has on the parent's allow
+	if slices.ContainsFunc(d.Trail, func(e protocol.TrailEntry) bool { return e.Node != "" }) {
+		return // the parent has decided, whatever a rule here has made of it
 	}
 	r := terminalRequestOf(p)
 	r.Withdraw = true

@@ -365,3 +365,35 @@ func TestWhatEndsOtherwiseIsTakenBackFromTheParent(t *testing.T) {
 		parent.tookBack(t, ask.ID)
 	})
 }
+
+// The gate that relayed it died, and by the rules of now nobody need be asked.
+func TestWhatARuleOfNowDecidesIsTakenBackFromTheParent(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		action  string
+		result  protocol.FinalChoice
+		outcome protocol.Outcome
+	}{
+		"a deny":   {"deny", deny, protocol.DeniedByRule},
+		"an allow": {"allow", allow, protocol.AllowedByRule},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, upward)
+			var answers book[string]
+			parent := r.relays(&answers)
+			g := r.gate("g1")
+			r.hasParent("mid", g)
+			a := r.agent("ci")
+			ask := a.bash("make")
+			if h := a.once(ask); h.progress == nil {
+				t.Fatalf("got %+v", h)
+			}
+			g.kill()
+			r.put(strings.Replace(upward, `"bash":{"*":"ask"`, `"bash":{"*":"`+row.action+`"`, 1))
+			r.gate("g2")
+			want(t, r.ended(ask.ID), row.result, row.outcome)
+			parent.tookBack(t, ask.ID)
+		})
+	}
+}
