@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/assent-dev/assent/internal/node"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -169,4 +171,66 @@ func TestDoctorSaysWhetherTheParentAnswers(t *testing.T) {
 	wantFinding(t, examine(t), "parent", stateOK, "node root answers terminal t1 (version 1.4.0)")
 	sign(t, protocol.ParentSign{Parent: "root", Reason: "its NATS is there, but no gate serves it"})
 	wantFinding(t, examine(t), "parent", stateFail, "no gate serves it")
+}
+
+func TestDoctorSaysWhereOpenAsksEndUnheard(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	operator := w.creds(t, protocol.RoleOperator)
+	put := func(t *testing.T, key string, body string) {
+		t.Helper()
+		nc := w.node.Connect(t, protocol.RoleTerminal, "t1")
+		if !strings.HasPrefix(key, protocol.PresenceParent) {
+			nc = w.node.Connect(t, protocol.RoleApprover, key)
+		}
+		if err := nc.Publish("$KV."+protocol.BucketPresence+"."+key, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const auto, human = `{"terminal":{"kind":"auto"}}`, `{"terminal":{"kind":"human"}}`
+	relay := func(t *testing.T) { put(t, protocol.PresenceParent+"t1", `{"v":1,"parent":"root","answers":true}`) }
+	sit := func(t *testing.T) { put(t, "ann", `{"v":1}`) }
+	gone := func(t *testing.T, key string) {
+		t.Helper()
+		js, err := jetstream.New(w.node.Connect(t, protocol.RoleOperator, "cleaner"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(t.Context(), "KV_"+protocol.BucketPresence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+protocol.BucketPresence+"."+key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct {
+		name, policy string
+		there        func(*testing.T)
+		want         string
+	}{
+		{"auto and nobody at all", auto, func(*testing.T) {}, "denied as no_approver"},
+		{"a person is waited for", human, func(*testing.T) {}, ""},
+		{"auto and an approver", auto, sit, ""},
+		{"auto and a parent", auto, relay, ""},
+		{"a person is waited for beside a parent", human, relay, "none goes to its parent"},
+		{"the parent is named", `{"terminal":{"kind":"parent"}}`, relay, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w.policyIs(t, row.policy)
+			row.there(t)
+			defer gone(t, protocol.PresenceParent+"t1")
+			defer gone(t, "ann")
+			code, found := w.examines(t, "--nats", w.node.ClientURL(), "--creds", operator, "--node", "main")
+			if _, is := found["open-asks"]; !is && row.want != "" || is && row.want == "" {
+				t.Fatalf("exit %d, findings %+v", code, found)
+			}
+			if row.want != "" {
+				wantFinding(t, found, "open-asks", stateWarn, row.want)
+			}
+		})
+	}
 }

@@ -135,6 +135,9 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		fmt.Fprintln(env.Stderr, "assent: "+keptText(f.policy, inForce))
 	}
 	warnChain(log, inForce.text, judges)
+	if above != nil {
+		warnPassedBy(log, inForce.text, above.Parent)
+	}
 	metrics, stopMetrics, err := serveMetrics(f.metrics, log)
 	if err != nil {
 		return err
@@ -216,6 +219,18 @@ func warnChain(log *slog.Logger, doc []byte, judges *judgesFile) {
 		if !slices.Contains(serves, link) {
 			log.Warn("the policy's chain names a link that no judge here serves: it is skipped until one does (name a file with --judges)", "link", link)
 		}
+	}
+}
+
+// warnPassedBy says that no ask will reach the parent node that was named.
+func warnPassedBy(log *slog.Logger, doc []byte, above string) {
+	s, err := policy.Compile(policy.LayerFleet, doc)
+	if err != nil {
+		return // the gate says it, louder
+	}
+	switch kind := s.Terminal().Kind; kind {
+	case policy.TerminalHuman, policy.TerminalDeny:
+		log.Warn(`the policy sends nothing to the parent node: its terminal is neither "auto" nor "parent"`, "parent", above, "terminal", kind)
 	}
 }
 
