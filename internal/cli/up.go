@@ -277,23 +277,31 @@ func policyLine(file string, s started) string {
 	return fmt.Sprintf("revision %d as it is stored", s.revision)
 }
 
-// banner tells a person where to look.
+// banner tells a person where to look; path is the file by which the commands of
+// this user find the node, "" where they find another one, or none.
 func banner(env *Env, d local.Default, path, policy string) {
 	w := bufio.NewWriter(env.Stdout)
 	defer w.Flush()
 	fmt.Fprintf(w, "\nAssent serves node %s on %s\n\n", d.Node, d.NATS)
 	fmt.Fprintf(w, "  store        %s\n", d.Store)
 	fmt.Fprintf(w, "  policy       %s\n", policy)
+	install := "assent install claude-code"
 	if path != "" {
-		fmt.Fprintf(w, "  found by     %s\n", path)
+		fmt.Fprintf(w, "  found by     %s\n\nFrom another terminal:\n\n", path)
+	} else {
+		install += " --local " + shellQuote(filepath.Join(d.Store, local.FileName))
+		fmt.Fprintf(w, "\nFrom another terminal, where this node is found by its store alone:\n\n  export ASSENT_STORE=%s\n", shellQuote(d.Store))
 	}
-	fmt.Fprint(w, "\nFrom another terminal:\n\n"+
-		"  assent ask --tool bash --input '{\"command\":\"git status\"}'   try a call\n"+
-		"  assent install claude-code                                   point Claude Code at this gate\n"+
-		"  assent pending                                               what waits for a person\n"+
-		"  assent log --follow                                          every decision, as it falls\n"+
-		"  assent doctor                                                prove that it works\n\n"+
-		"Ctrl-C stops it. Open asks wait for the next start.\n\n")
+	for _, line := range [][2]string{
+		{`assent ask --tool bash --input '{"command":"git status"}'`, "try a call"},
+		{install, "point Claude Code at this gate"},
+		{"assent pending", "what waits for a person"},
+		{"assent log --follow", "every decision, as it falls"},
+		{"assent doctor", "prove that it works"},
+	} {
+		fmt.Fprintf(w, "  %-57s   %s\n", line[0], line[1])
+	}
+	fmt.Fprint(w, "\nCtrl-C stops it. Open asks wait for the next start.\n\n")
 }
 
 // hasFace says whether a person sits at this process.
