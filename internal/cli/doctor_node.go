@@ -88,6 +88,14 @@ func (d *doctor) countServices(ctx context.Context, name string) (int, error) {
 	return len(all), err
 }
 
+// linkRemedies say how to mend what does not fit of a link.
+var linkRemedies = map[string]string{
+	problemMissing:  "start what serves it (`assent judge`, or a program of yours), or take it out of the policy's authorizerChain",
+	problemUnnamed:  "name it in the policy's authorizerChain, or stop it",
+	problemUnable:   "mend that, and start the judge again where it does not come back by itself: until then it takes no asks",
+	problemVersions: "start all of them in one version: asks go to either",
+}
+
 // checkLinks holds the chain against what runs.
 func (d *doctor) checkLinks(ctx context.Context) {
 	chain, err := namedLinks(ctx, d.operator)
@@ -108,11 +116,7 @@ func (d *doctor) checkLinks(ctx context.Context) {
 			continue
 		}
 		fits = false
-		remedy := "see `assent links`"
-		if row.Problem == problemUnable {
-			remedy = "mend that and start the judge again: until then it takes no asks"
-		}
-		d.warn("chain", remedy, "link %s %s", row.Name, row.problemText())
+		d.warn("chain", linkRemedies[row.Problem], "link %s %s", row.Name, row.problemText())
 	}
 	if fits {
 		d.ok("chain", "%s named, all running", count(len(chain), "link"))

@@ -112,6 +112,33 @@ func TestDoctorShowsLinksThatCannotWork(t *testing.T) {
 	wantFinding(t, found, "chain", stateWarn, "link alpha cannot work: the environment variable KEY is not set")
 }
 
+func TestDoctorSaysWhatToDoAboutALink(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, chain, runs, want, remedy string }{
+		{"named and away", `"alpha"`, "", "link alpha named, but does not run", "take it out of the policy's authorizerChain"},
+		{"there and not named", "", "alpha", "link alpha runs, but is not named", "name it in the policy's authorizerChain"},
+		{"as it should be", `"alpha"`, "alpha", "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			w.policyIs(t, `{"authorizerChain": [`+row.chain+`]}`)
+			if row.runs != "" {
+				w.serve(t, row.runs, "1.0.0", "main")
+			}
+			_, found := w.examines(t)
+			if row.want == "" {
+				wantFinding(t, found, "chain", stateOK, "all running")
+				return
+			}
+			wantFinding(t, found, "chain", stateWarn, row.want)
+			if !strings.Contains(found["chain"].Remedy, row.remedy) {
+				t.Errorf("the remedy is %q, want %q", found["chain"].Remedy, row.remedy)
+			}
+		})
+	}
+}
+
 // A hook that denies because no gate answers is not to blame.
 func TestDoctorBlamesNoHookForANodeThatIsAway(t *testing.T) {
 	t.Parallel()
