@@ -96,6 +96,9 @@ func (c Call) once(ctx context.Context, id string) (protocol.Decision, error) {
 	if err != nil {
 		return protocol.Decision{}, err
 	}
+	if p, err := protocol.Read[protocol.Progress](m.Data); err == nil && p.Ask == id {
+		return protocol.Decision{}, fmt.Errorf("%w: the rules leave it open (it was at %s)", ErrAnswer, protocol.Safe(p.Stage, 100, false))
+	}
 	d, err := protocol.ReadDecisionFor(id, c.asker.agent, m.Data)
 	switch {
 	case err != nil:

@@ -84,7 +84,7 @@ func TestBenchAtANodeAsksWhatItsRulesDecide(t *testing.T) {
 	if code, _, errs = at("--input", `{"command":"rm x"}`); code != ExitFailure || !strings.Contains(errs, "name a call that the rules allow") {
 		t.Errorf("a call that is denied: exit %d, %s", code, errs)
 	}
-	if code, _, errs = at("--input", `{"command":"make"}`); code != ExitFailure || !strings.Contains(errs, "name a call that the rules allow") {
+	if code, _, errs = at("--input", `{"command":"make"}`); code != ExitFailure || !strings.Contains(errs, "the rules leave it open (it was at terminal:human): name a call that the rules allow") {
 		t.Errorf("a call that is open: exit %d, %s", code, errs)
 	}
 	looks := w.node.Connect(t, protocol.RoleGate, "looks")
