@@ -104,3 +104,17 @@ func TestAskRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoIsWaitedForIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	for stage, want := range map[string]string{
+		"terminal:human":   "a person",
+		"terminal:parent":  "the parent node",
+		"terminal:deny":    "the terminal (deny)",
+		"link:model-judge": "judge model-judge",
+	} {
+		if got := stageForPeople(stage); got != want {
+			t.Errorf("%s: %q, want %q", stage, got, want)
+		}
+	}
+}

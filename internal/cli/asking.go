@@ -226,6 +226,8 @@ func stageForPeople(stage string) string {
 	switch {
 	case kind == "terminal" && name == string(protocol.TerminalHuman):
 		return "a person"
+	case kind == "terminal" && name == string(protocol.TerminalParent):
+		return "the parent node"
 	case kind == "link":
 		return "judge " + name
 	case kind == "terminal":

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -87,9 +88,19 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(env.Stdout, "\nanswer with: assent answer ASK allow|deny"+offered(items))
+	here := slices.DeleteFunc(slices.Clone(items), atParent)
+	fmt.Fprintln(env.Stdout)
+	if len(here) > 0 {
+		fmt.Fprintln(env.Stdout, "answer with: assent answer ASK allow|deny"+offered(here))
+	}
+	if len(here) < len(items) {
+		fmt.Fprintln(env.Stdout, "what stands at terminal:parent is answered at the parent node, under the same id")
+	}
 	return nil
 }
+
+// atParent says that nobody of this node answers the ask.
+func atParent(i pending.Item) bool { return i.Role == protocol.TerminalParent }
 
 // offered are the scopes in which something that is pending can be granted.
 func offered(items []pending.Item) string {
@@ -109,7 +120,7 @@ func offered(items []pending.Item) string {
 // suggested is the pattern that is offered for a grant, with its surface.
 func suggested(i pending.Item) string {
 	g, err := sessionGrant(i)
-	if err != nil {
+	if err != nil || atParent(i) {
 		return "-"
 	}
 	text := g.Surface + ": " + strings.Join(g.Patterns, " | ")

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -36,5 +37,42 @@ func TestPendingOffersWhatCanBeGranted(t *testing.T) {
 	}
 	if _, err := f.grant(alone); err == nil || !strings.Contains(err.Error(), "--grant agent") {
 		t.Errorf("without a session: %v", err)
+	}
+}
+
+// TestPendingSaysWhereAnAskIsAnswered: nobody at a child node answers what its
+// parent decides.
+func TestPendingSaysWhereAnAskIsAnswered(t *testing.T) {
+	t.Parallel()
+	item := func(role protocol.TerminalKind) pending.Item {
+		p := protocol.Pending{Node: "main", Role: role, Stage: "terminal:" + string(role), Suggest: []string{"make *"}, Asks: []protocol.Entry{{Surface: "bash", Value: "make all"}}}
+		p.Ask = protocol.Ask{ID: protocol.NewAskID(), Agent: "ci", Cwd: "/repo", Platform: "linux", Tool: protocol.Tool{Name: "bash", Input: jsontext.Value(`{"command":"make all"}`)}}
+		return pending.Item{Pending: p}
+	}
+	const here, above, grant = "assent answer ASK allow|deny [--grant agent]", "answered at the parent node", "bash: make *"
+	for _, row := range []struct {
+		name  string
+		items []pending.Item
+		want  []string
+		never []string
+	}{
+		{"by a person of this node", []pending.Item{item(protocol.TerminalHuman)}, []string{here, grant}, []string{above}},
+		{"at the parent", []pending.Item{item(protocol.TerminalParent)}, []string{above, "terminal:parent"}, []string{"assent answer", grant}},
+		{"some here, some there", []pending.Item{item(protocol.TerminalParent), item(protocol.TerminalHuman)}, []string{here, above, grant}, nil},
+	} {
+		env, out, _ := testEnv()
+		if err := printPending(env, row.items, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range row.want {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%s: %q is missing in:\n%s", row.name, text, out)
+			}
+		}
+		for _, text := range row.never {
+			if strings.Contains(out.String(), text) {
+				t.Errorf("%s: %q stands in:\n%s", row.name, text, out)
+			}
+		}
 	}
 }

@@ -179,6 +179,7 @@ func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 	a := r.approver("oncall-1")
 	past := func(p *protocol.Pending) { p.Deadline = time.Now().Add(-time.Second) }
 	role := func(p *protocol.Pending) { p.Role = protocol.TerminalDeny; p.Taken = time.Now() }
+	above := func(p *protocol.Pending) { p.Role = protocol.TerminalParent; p.Taken = time.Now() }
 	gone := func(p *protocol.Pending) {
 		p.Taken = time.Now()
 		p.Withdrawn = &protocol.Cancel{Ask: p.Ask.ID, Reason: "enough"}
@@ -193,6 +194,7 @@ func TestAnAnswerThatDoesNotStandIsRefusedAloud(t *testing.T) {
 		"after the ask was withdrawn":   {r.pend(gone), "withdrawn"},
 		"after its time":                {r.pend(late), "expired"},
 		"where it is not for a person":  {r.pend(role), "not for a person"},
+		"where the parent decides":      {r.pend(above), "answered at the parent node"},
 		"to an ask that does not exist": {protocol.Pending{Ask: protocol.Ask{ID: protocol.NewAskID()}}, "no ask with this id"},
 	} {
 		t.Run(name, func(t *testing.T) {

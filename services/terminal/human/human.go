@@ -108,6 +108,8 @@ func answerable(p protocol.Pending, now time.Time) error {
 		return &refused{refusal(p.Ask.ID, "the agent has withdrawn this ask")}
 	case !now.Before(p.Deadline):
 		return &refused{refusal(p.Ask.ID, "this ask expired at "+p.Deadline.Format(time.RFC3339))}
+	case p.Role == protocol.TerminalParent:
+		return &refused{refusal(p.Ask.ID, "this ask is not for a person here: it is answered at the parent node, under the same id")}
 	case p.Role != protocol.TerminalHuman:
 		return &refused{refusal(p.Ask.ID, "this ask is not for a person: it ends at "+string(p.Role))}
 	case p.Stage == protocol.StageSettling:
