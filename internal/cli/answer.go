@@ -182,7 +182,7 @@ func whoWasFirst(r protocol.AnswerReceipt) string {
 		text += ": " + r.Verdict.String()
 	}
 	if !r.At.IsZero() {
-		text += " at " + r.At.Local().Format(time.DateTime)
+		text += " at " + moment(r.At)
 	}
 	return text + ")"
 }

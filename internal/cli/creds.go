@@ -239,7 +239,7 @@ func revokeCreds(ctx context.Context, env *Env, f authorityFlags, sel node.Selec
 		fmt.Fprintf(env.Stdout, "revoked %s %s (%s)\n", c.Role, c.Name, c.Key)
 	}
 	for _, c := range w.Before {
-		fmt.Fprintf(env.Stdout, "revoked already, at %s: %s %s (%s)\n", c.Revoked.Local().Format(time.DateTime), c.Role, c.Name, c.Key)
+		fmt.Fprintf(env.Stdout, "revoked already, at %s: %s %s (%s)\n", moment(c.Revoked), c.Role, c.Name, c.Key)
 	}
 	fmt.Fprintf(env.Stdout, "told %s\n", strings.Join(told, ", "))
 	return nil
@@ -335,9 +335,9 @@ func printCreds(env *Env, rows []credRow, asJSON bool) error {
 		return nil
 	}
 	return table(env.Stdout, func(w io.Writer) {
-		fmt.Fprintln(w, "ROLE\tNAME\tLINKS\tISSUED\tSTATE\tKEY")
+		fmt.Fprintf(w, "ROLE\tNAME\tLINKS\t%s\tSTATE\tKEY\n", heading("ISSUED"))
 		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Role, r.Name, strings.Join(r.Links, ","), r.Issued.Local().Format(time.DateTime), r.state(), r.Key)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Role, r.Name, strings.Join(r.Links, ","), cell(r.Issued), r.state(), r.Key)
 		}
 	})
 }
@@ -349,7 +349,7 @@ func (r credRow) state() string {
 	case !r.Live:
 		return "expired"
 	case !r.Expires.IsZero():
-		return "until " + r.Expires.Local().Format(time.DateTime)
+		return "until " + moment(r.Expires)
 	default:
 		return "live"
 	}

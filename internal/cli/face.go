@@ -276,7 +276,7 @@ func (f *face) show(s *shownAsk, frozen []string) {
 		}
 		keys += fmt.Sprintf(" · g %d", s.number)
 	}
-	f.printf("   until   %s (%s left)        %s\n", p.Deadline.Local().Format(time.DateTime+" MST"), age(time.Until(p.Deadline)), keys)
+	f.printf("   until   %s (%s left)        %s\n", moment(p.Deadline), age(time.Until(p.Deadline)), keys)
 }
 
 // input shows every field of a call, long ones cut, and says what it does not

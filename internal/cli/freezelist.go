@@ -94,11 +94,11 @@ func printFreezes(env *Env, rows []listedFreeze) error {
 		return err
 	}
 	return table(env.Stdout, func(w io.Writer) {
-		fmt.Fprintln(w, "FROZEN\tSINCE (UTC)\tBY\tSTATE\tREASON")
+		fmt.Fprintf(w, "FROZEN\t%s\tBY\tSTATE\tREASON\n", heading("SINCE"))
 		for _, r := range rows {
 			since, who := "-", r.Whom.Kind+" "+r.Whom.Name
 			if !r.At.IsZero() {
-				since = r.At.UTC().Format(time.DateTime)
+				since = cell(r.At)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", protocol.Safe(who, 80, false), since, firstOf(r.By, "-"), r.State, protocol.Safe(firstOf(r.Reason, r.Error, "-"), 300, false))
 		}

@@ -137,5 +137,5 @@ func untilText(expires string) string {
 	if err != nil {
 		return "without end"
 	}
-	return "until " + at.Local().Format(time.DateTime)
+	return "until " + moment(at)
 }

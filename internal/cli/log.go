@@ -37,7 +37,8 @@ func Log(env *Env) *cobra.Command {
 			"where they fit one of the newest records alone. It reads the streams as an auditor, not the\n" +
 			"auditor's files.\n\n" +
 			"The test calls of `assent doctor` are left out unless --all or --json is given. A narrow terminal\n" +
-			"shows the ends of the ids.\n\n" +
+			"shows the ends of the ids. Times are in the zone of this machine, which the heading names; --json\n" +
+			"has UTC.\n\n" +
 			"--since takes a time span (90s, 15m, 24h) or a moment (2026-01-31T08:00:00Z).",
 		Example: "  assent log --result deny --since 1h\n  assent log 01JD0000000000000000000000\n  assent log --follow --json",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -62,11 +62,8 @@ const (
 	longText  = 2000
 )
 
-// Times of records: in a list, and of one ask.
-const (
-	listTime  = "01-02 15:04:05"
-	sheetTime = "2006-01-02 15:04:05"
-)
+// listTime is the form of times in a list.
+const listTime = "01-02 15:04:05"
 
 // column is one column of the list. A line ends in the id, so that the others
 // may be cut.
@@ -144,12 +141,13 @@ func (s *sheet) head(review bool) error {
 	}
 	s.headed = true
 	if review {
-		return s.reviewRow("TIME", "ASK", "EVENT", "WHO", "FIELDS")
+		return s.reviewRow(heading("TIME"), "ASK", "EVENT", "WHO", "FIELDS")
 	}
 	cells := map[string]string{}
 	for _, c := range s.columns() {
 		cells[c.head] = c.head
 	}
+	cells["TIME"] = heading("TIME")
 	return s.row(cells)
 }
 
@@ -158,7 +156,7 @@ func (s *sheet) line(rec auditor.Record) error {
 	if err := s.head(review); err != nil {
 		return err
 	}
-	at := rec.At.Local().Format(listTime)
+	at := zoned(rec.At).Format(listTime)
 	if rec.Broken != "" {
 		return s.broken(at, rec)
 	}
@@ -210,10 +208,10 @@ func callOf(d protocol.Decision) string {
 
 // whole prints everything about one record.
 func (s *sheet) whole(rec auditor.Record) error {
-	at := rec.At.Local().Format(sheetTime)
+	at := cell(rec.At)
 	if !s.headed {
 		s.headed = true
-		if err := s.print("ask %s\n", rec.Ask); err != nil {
+		if err := s.print("ask %s%s\n", rec.Ask, heading(", times")); err != nil {
 			return err
 		}
 	}

@@ -44,10 +44,12 @@ func storedAs(e layers.Entry, text bool) storedLayer {
 }
 
 func (l storedLayer) row() string {
-	return fmt.Sprintf("%-32s %8d  %s  %-20.20s %s", protocol.Safe(l.Layer, 64, false), l.Revision, l.At.Format(time.DateTime), l.Digest, l.State)
+	return fmt.Sprintf("%-32s %8d  %s  %-20.20s %s", protocol.Safe(l.Layer, 64, false), l.Revision, cell(l.At), l.Digest, l.State)
 }
 
-const layerHeading = "LAYER                            REVISION  AT (UTC)             DIGEST               STATE"
+func layerHeading() string {
+	return fmt.Sprintf("%-32s %8s  %-19s  %-20s %s", "LAYER", "REVISION", heading("AT"), "DIGEST", "STATE")
+}
 
 func policyShow(env *Env) *cobra.Command {
 	var t target
@@ -127,7 +129,7 @@ func listLayers(ctx context.Context, env *Env, read func(context.Context) ([]lay
 		fmt.Fprintln(env.Stdout, "no policy is stored: everything asks; assent policy push FILE stores one")
 		return nil
 	}
-	fmt.Fprintln(env.Stdout, layerHeading)
+	fmt.Fprintln(env.Stdout, layerHeading())
 	for _, l := range out {
 		fmt.Fprintln(env.Stdout, l.row())
 		if l.Error != "" {
