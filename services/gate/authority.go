@@ -25,6 +25,8 @@ type authority struct {
 	// those of a new moment in force.
 	freezes  *freezes
 	freezing func(layers.Freezes)
+	// told are the freezes that the log has named, by revision; watch alone uses it.
+	told map[layers.Frozen]uint64
 }
 
 // present says whether the policy of this moment was read in the connection's
@@ -123,9 +125,24 @@ func (a *authority) swap(book *layers.Book) {
 // stop puts the freezes that a book holds in force.
 func (a *authority) stop(book *layers.Book) {
 	a.freezing(book.Freezes())
+	standing := map[layers.Frozen]uint64{}
 	for _, f := range book.Freezes().Standing() {
-		a.log.Warn("FROZEN: nothing is allowed to "+f.Frozen.String(), "revision", f.Revision, "reason", protocol.Safe(f.Reason(), 400, false), "by", f.Word.By, "err", f.Err)
+		standing[f.Frozen] = f.Revision
+		if a.told[f.Frozen] == f.Revision {
+			continue
+		}
+		about := []any{"revision", f.Revision, "reason", protocol.Safe(f.Reason(), 400, false), "by", f.Word.By}
+		if f.Err != nil {
+			about = append(about, "err", f.Err)
+		}
+		a.log.Warn("FROZEN: nothing is allowed to "+f.Frozen.String(), about...)
 	}
+	for who := range a.told {
+		if _, is := standing[who]; !is {
+			a.log.Warn("thawed: the freeze of " + who.String() + " is lifted") // as loud as what it ends
+		}
+	}
+	a.told = standing
 }
 
 // mayDelegate is the envelope: whether a link may allow what is open here.

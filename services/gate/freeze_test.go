@@ -1,8 +1,11 @@
 package gate
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -376,4 +379,31 @@ func TestAnswersToConfirm(t *testing.T) {
 			t.Errorf("answered there: %s", m.Data)
 		}
 	})
+}
+
+// TestTheLogNamesEachFreezeOnceAndItsEnd: whoever watches a gate is not told of the
+// same stop at each change, nor left to think that one still stands.
+func TestTheLogNamesEachFreezeOnceAndItsEnd(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	a := &authority{log: slog.New(slog.NewTextHandler(&out, nil)), freezing: func(layers.Freezes) {}}
+	book := layers.NewBook()
+	says := func(what string, change layers.Freeze, want, never string) {
+		t.Helper()
+		out.Reset()
+		if err := book.Take(layers.Entry{Revision: change.Revision, Freeze: &change}, nil); err != nil {
+			t.Fatal(err)
+		}
+		a.stop(book)
+		if !strings.Contains(out.String(), want) || never != "" && strings.Contains(out.String(), never) {
+			t.Errorf("%s: want %q and not %q, got %q", what, want, never, out.String())
+		}
+	}
+	ci := must(layers.Agent("ci"))(t)
+	word := protocol.Freeze{Reason: incident, By: "op", At: time.Now().UTC()}
+	says("one", layers.Freeze{Frozen: ci, Revision: 1, Word: word}, "FROZEN: nothing is allowed to agent ci", "err=")
+	says("a second", layers.Freeze{Frozen: layers.Fleet(), Revision: 2, Word: word}, "FROZEN: nothing is allowed to the whole fleet", "agent ci")
+	says("the first with another reason", layers.Freeze{Frozen: ci, Revision: 3, Word: word}, "agent ci", "the whole fleet")
+	says("one that does not read", layers.Freeze{Frozen: ci, Revision: 4, Err: errors.New("no JSON")}, `err="no JSON"`, "")
+	says("its end", layers.Freeze{Frozen: ci, Revision: 5, Removed: true}, "thawed: the freeze of agent ci is lifted", "FROZEN")
 }
