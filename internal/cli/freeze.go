@@ -51,7 +51,11 @@ allow. One that does not is named, and the exit code is 1; the freeze stands all
 				if err != nil {
 					return againIfOvertaken(err)
 				}
-				return z.report(cmd.Context(), env, changedFreeze{Node: z.node, Whom: whomOf(f), Revision: revision, Reason: reason}, f, asJSON)
+				err = z.report(cmd.Context(), env, changedFreeze{Node: z.node, Whom: whomOf(f), Revision: revision, Reason: reason}, f, asJSON)
+				if who.agent != "" && z.isUnheardOf(cmd.Context(), who.agent) {
+					fmt.Fprintf(env.Stderr, "assent: no call of an agent %q is on the record of node %s: is the name right (see `assent log`)? One that has not asked yet, or a child node, is frozen all the same\n", who.agent, z.node)
+				}
+				return err
 			})
 		},
 	}

@@ -44,7 +44,7 @@ func TestFreezeAndThawAreConfirmedByTheGates(t *testing.T) {
 	}
 	_, out, _ := w.typed(t, Freeze, "freeze", "list", "--history", "--json")
 	var rows []listedFreeze
-	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 6 || rows[0].State != "thawed" || rows[1].State != "replaced" {
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 6 || rows[0].State != "thawed" || rows[0].At.Before(rows[1].At) || rows[1].State != "replaced" {
 		t.Errorf("history: %s, %v", out, err)
 	}
 	if _, found := w.examines(t); found["freeze"].Check != "" {
@@ -195,5 +195,23 @@ func TestAGateThatDoesNotConfirmIsNamed(t *testing.T) {
 	}
 	if _, out, _ := w.typed(t, Freeze, "freeze", "list"); !strings.Contains(out, "incident 7") {
 		t.Errorf("list: %s", out)
+	}
+}
+
+// TestAFreezeOfANameThatNeverAskedSaysSo: it may be mistyped, and the one who is
+// meant goes on.
+func TestAFreezeOfANameThatNeverAskedSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.policyIs(t, `{}`)
+	w.record(t, func(d *protocol.Decision) { d.Agent = "ci-42" })
+	for name, doubt := range map[string]bool{"ci-42": false, "ci-4": true, "ci42": true} {
+		code, out, errs := w.typed(t, Freeze, "freeze", "--agent", name, "--reason", "incident 7")
+		if code != ExitOK || !strings.Contains(out, "frozen: agent "+name) || strings.Contains(errs, "is the name right") != doubt {
+			t.Errorf("%s: exit %d, %s%s", name, code, out, errs)
+		}
+	}
+	if _, _, errs := w.typed(t, Freeze, "freeze", "--all", "--reason", "incident 7"); errs != "" {
+		t.Errorf("the fleet has no name: %s", errs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -148,4 +149,32 @@ func runningServices(ctx context.Context, nc *nats.Conn, name, node string) ([]m
 		}
 	}
 	return found, ctx.Err()
+}
+
+// heardTime bounds the look into the record for a name.
+const heardTime = 2 * time.Second
+
+// isUnheardOf says that the record holds no decision on a call of agent: then its
+// name may be mistyped. Where the record does not tell, it is false.
+func (z *freezer) isUnheardOf(ctx context.Context, agent string) bool {
+	ctx, cancel := context.WithTimeout(ctx, heardTime)
+	defer cancel()
+	subjects, err := protocol.NewSubjects(z.node)
+	if err != nil {
+		return false
+	}
+	all, err := subjects.DecisionsOn(agent)
+	if err != nil {
+		return false
+	}
+	js, err := jetstream.New(z.nc)
+	if err != nil {
+		return false
+	}
+	s, err := js.Stream(ctx, protocol.StreamDecisions)
+	if err != nil {
+		return false
+	}
+	_, err = s.GetLastMsgForSubject(ctx, all)
+	return errors.Is(err, jetstream.ErrMsgNotFound)
 }

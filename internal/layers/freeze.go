@@ -123,7 +123,7 @@ type Freeze struct {
 	// Removed: thawed.
 	Removed bool
 	// Word is the operator's; where it does not read, what is wrong stands in its
-	// place.
+	// place. Of one that was lifted it holds the moment of that alone.
 	Word protocol.Freeze
 	Err  error
 }
@@ -216,7 +216,7 @@ func (f Freezes) Of(agent, via string, s protocol.Session) (Freeze, bool) {
 func freezeOf(kv jetstream.KeyValueEntry) (Freeze, bool) {
 	f, ok := ReadFreeze(kv.Key(), kv.Value(), kv.Revision())
 	if ok && kv.Operation() != jetstream.KeyValuePut {
-		f.Removed, f.Word, f.Err = true, protocol.Freeze{}, nil
+		f.Removed, f.Word, f.Err = true, protocol.Freeze{At: kv.Created()}, nil
 	}
 	return f, ok
 }

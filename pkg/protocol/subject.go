@@ -228,6 +228,14 @@ func (s Subjects) DecisionOf(id string) (string, error) {
 	return s.join(KindDecision, id, ">")
 }
 
+// DecisionsOn is where every decision on a call of agent is, whatever its ask.
+func (s Subjects) DecisionsOn(agent string) (string, error) {
+	if err := CheckToken("agent", agent); err != nil {
+		return "", err
+	}
+	return s.join(KindDecision, "*", agent, ">")
+}
+
 // Review is where a review-log record on ask id goes. A dot in the event's
 // name splits it into tokens.
 func (s Subjects) Review(id, event string) (string, error) {

@@ -170,6 +170,19 @@ func TestDecisionWritesASurfaceThatIsNoTokenAsOther(t *testing.T) {
 	}
 }
 
+// TestDecisionsOnNamesOneAgentAlone: a name that is a wildcard names nobody.
+func TestDecisionsOnNamesOneAgentAlone(t *testing.T) {
+	s := subjectsOf(t, "main")
+	if got, err := s.DecisionsOn("ci-42"); err != nil || got != "assent.v1.main.decision.*.ci-42.>" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, agent := range []string{"", "*", ">", "ci.42", strings.Repeat("a", 65)} {
+		if got, err := s.DecisionsOn(agent); !errors.Is(err, ErrToken) || got != "" {
+			t.Errorf("%q: %q, %v", agent, got, err)
+		}
+	}
+}
+
 // TestPatterns: what is subscribed to matches what is built and is itself no
 // concrete subject.
 func TestPatterns(t *testing.T) {
