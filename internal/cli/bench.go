@@ -44,7 +44,8 @@ by a gate that neither reads nor rules; an ask that a rule decides; and asks tha
 and 5th link of a chain decide, whose links answer at once, each beside the bare chain: the least that
 an ask costs which is stored before its first link. The disk is synced at every record, as 'assent up'
 does. All callers share one connection, as the agents of one machine may. Ratios hold on a busy
-machine, single figures do not.
+machine, single figures do not. Below the figures stand those that Assent is held to
+(docs/performance.md): NOT KEPT says that one is over its limit, and changes no exit code.
 
 With an address or a store (--nats, --creds, --node, --store): asks at that node, as the agent whose
 credentials they are, about one call that its rules must decide. Each such ask is recorded there like

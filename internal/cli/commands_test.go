@@ -19,7 +19,8 @@ func TestTheCommandsPageIsTheHelp(t *testing.T) {
 	env, _, _ := testEnv()
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\nOne binary, `assent`. This page is the help of every command; a test keeps it so.\n\n" +
-		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 denied (or a policy that no gate would take).\n" +
+		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 denied (or an answer that does not stand, or a policy that no gate would\n" +
+		"take), 4 cases of a policy that do not hold.\n" +
 		"Commands that talk to a node find it by flags (`--nats`, `--creds`, `--node`, or `--store`), then by `ASSENT_NATS`,\n" +
 		"`ASSENT_CREDS`, `ASSENT_NODE`, `ASSENT_STORE`, then by what `assent up` left in `~/.config/assent/local.json` (mode 0600, owner\n" +
 		"checked). `assent hook` reads no variable at all: a project's settings can set the environment of a hook.\n")
