@@ -20,7 +20,11 @@ import (
 func (d *doctor) checkParent(ctx context.Context) {
 	there, err := d.presence(ctx)
 	if err != nil {
-		d.fail("parent", "", "%v", err)
+		remedy := ""
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			remedy = "run `assent node prepare`"
+		}
+		d.fail("parent", remedy, "%v", err)
 		return
 	}
 	signs, end := there.parents, d.openAsksEnd(ctx)

@@ -139,6 +139,23 @@ func TestDoctorSaysWhatToDoAboutALink(t *testing.T) {
 	}
 }
 
+func TestDoctorSaysHowToMakeABucketThatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	js, err := jetstream.New(w.node.Connect(t, protocol.RoleOperator, "breaks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteKeyValue(t.Context(), protocol.BucketPresence); err != nil {
+		t.Fatal(err)
+	}
+	_, found := w.examines(t)
+	wantFinding(t, found, "parent", stateFail, protocol.BucketPresence)
+	if remedy := found["parent"].Remedy; !strings.Contains(remedy, "assent node prepare") {
+		t.Errorf("the remedy is %q", remedy)
+	}
+}
+
 // A hook that denies because no gate answers is not to blame.
 func TestDoctorBlamesNoHookForANodeThatIsAway(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func (f *logFlags) query(now time.Time, args []string) (auditor.Query, error) {
 	}
 	if f.result != "" {
 		if err := q.Result.UnmarshalText([]byte(f.result)); err != nil {
-			return q, usagef("--result: %w", err)
+			return q, usagef("--result %q: want one of allow, deny", f.result)
 		}
 	}
 	if f.limit < 0 {

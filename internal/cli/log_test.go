@@ -319,6 +319,18 @@ func TestLogReview(t *testing.T) {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
 	wantLines(t, out, [][]string{{"TIME", "EVENT", "ASK"}, {"gate_error", "gate g1", id, `{"error":"x"}`}})
+	lines := strings.Split(out, "\n")
+	if strings.Index(lines[0], "WHO") != strings.Index(lines[1], "gate g1") {
+		t.Errorf("the columns do not stand below their heads:\n%s", out)
+	}
+	var b strings.Builder
+	s := &sheet{w: &b, width: unknownWidth}
+	if err := errors.Join(s.head(true), s.reviewRow("01-02 15:04:05", id, protocol.EventForwardCreated, "gate g1", "{}")); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(b.String(), "\n"); strings.Index(lines[0], "WHO") != strings.Index(lines[1], "gate g1") {
+		t.Errorf("the gate's longest event moves the columns:\n%s", b.String())
+	}
 }
 
 // TestLogFollow prints what comes, and an interrupt ends it without an error.

@@ -186,7 +186,7 @@ func (s *sheet) reviewLine(at string, rec auditor.Record) error {
 }
 
 func (s *sheet) reviewRow(at, ask, event, who, fields string) error {
-	return s.print("%s\n", cut(fmt.Sprintf("%-14s  %-26s  %-30s  %-18s  %s", at, ask, event, who, fields), s.width))
+	return s.print("%s\n", cut(fmt.Sprintf("%-14s  %-26s  %-36s  %-18s  %s", at, ask, event, who, fields), s.width))
 }
 
 func reviewer(r protocol.ReviewRecord) string {
