@@ -50,6 +50,31 @@ func TestAnAgentThatAsksTooFastIsRefusedAndNotStored(t *testing.T) {
 			t.Error("none was refused")
 		}
 	})
+	t.Run("and other calls under an id that is open", func(t *testing.T) {
+		r := newRig(t, `{"permission":{"*":"ask"},"terminal":{"kind":"human"},"limits":{"asksPerSecond":3}}`)
+		r.person()
+		r.gate("g1")
+		a := r.agent("ci")
+		ask := a.bash("make")
+		a.pend(ask)
+		refused, conflicts := 0, 0
+		for range 12 {
+			other := a.bash("make all")
+			other.ID = ask.ID
+			switch h := a.once(other); {
+			case h.code() == protocol.CodeConflict:
+				conflicts++
+			case h.decision != nil && h.decision.Outcome == protocol.RateLimited:
+				refused++
+			}
+		}
+		if refused < 6 || conflicts == 0 || refused+conflicts != 12 {
+			t.Errorf("%d of 12 refused by rate, %d as conflicts", refused, conflicts)
+		}
+		if h := a.once(ask); h.progress == nil {
+			t.Errorf("the ask itself: %+v", h)
+		}
+	})
 	t.Run("the id is not used up", func(t *testing.T) {
 		until(t, "allowed", func() error {
 			if d := a.decide(limited[0]); d.Outcome != protocol.AllowedByRule {
