@@ -44,6 +44,9 @@ type doctor struct {
 	findings       []diagnosis
 	operator       *nats.Conn // nil while there is no connection
 	node           string
+	// guest: nobody has named a node, and no operator's credentials are here, as
+	// on a machine that has no more than agents whose hook asks a gate elsewhere.
+	guest bool
 }
 
 // Doctor is `assent doctor`: what is wrong with a set-up, and how to mend it.
@@ -118,6 +121,7 @@ func (d *doctor) fail(check, remedy, format string, args ...any) {
 func (d *doctor) connect(ctx context.Context) bool {
 	p, err := d.target.resolve(d.env, protocol.RoleOperator)
 	if err != nil {
+		d.guest = d.target == target{} && (errors.Is(err, local.ErrNone) || errors.Is(err, errNoCreds))
 		d.fail("node", "start `assent up`, or name the server and an operator's credentials", "%v", err)
 		return false
 	}

@@ -51,7 +51,7 @@ func (d *doctor) checkClaude(ctx context.Context) {
 		d.fail("claude-code-hooks", "take disableAllHooks out of it", "%s switches all hooks off: every call runs unasked", disabled)
 	}
 	if err := d.hook.checkVersion(ctx); err != nil {
-		d.warn("claude-code-version", "", "%v", err)
+		d.warn("claude-code-version", "see that it is "+claudecode.LeastVersion+" or newer: older ones ignore onFailure and run a call whose hook fails", "%v", err)
 	}
 	switch err := d.proveHook(ctx, command); {
 	case err != nil && d.operator == nil:
@@ -63,6 +63,20 @@ func (d *doctor) checkClaude(ctx context.Context) {
 		return
 	}
 	d.ok("claude-code", "the hook in %s denied a call that must be denied, in the gate's words", path)
+	if d.guest {
+		d.excuseNode()
+	}
+}
+
+// excuseNode makes a doubt of a node that was not found: the hook's gate is
+// elsewhere, and has just answered.
+func (d *doctor) excuseNode() {
+	for i, f := range d.findings {
+		if f.Check == "node" && f.State == stateFail {
+			d.findings[i] = diagnosis{f.Check, stateWarn, "the node is not looked at, only the hook below: " + f.Text,
+				"have its operator run `assent doctor` there, or name the server and an operator's credentials"}
+		}
+	}
 }
 
 // hooksDisabledIn names the settings file that switches all hooks off, "" for

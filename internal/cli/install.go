@@ -88,7 +88,10 @@ func (c *claudeInstall) flags(cmd *cobra.Command) {
 }
 
 func (c *claudeInstall) install(ctx context.Context) error {
-	if err := c.checkVersion(ctx); err != nil {
+	switch err := c.checkVersion(ctx); {
+	case errors.Is(err, errVersionUnknown):
+		return fmt.Errorf("%w; --skip-version-check goes on without, but versions below %s ignore onFailure and run a call whose hook fails", err, claudecode.LeastVersion)
+	case err != nil:
 		return err
 	}
 	command, err := c.hookCommand()
@@ -182,7 +185,9 @@ func (c *claudeInstall) home() (string, error) {
 	return local.SystemHome()
 }
 
-// checkVersion runs `claude --version`.
+var errVersionUnknown = errors.New("it did not say")
+
+// checkVersion runs `claude --version`; errVersionUnknown where that says nothing.
 func (c *claudeInstall) checkVersion(ctx context.Context) error {
 	if c.anyVersion {
 		fmt.Fprintf(c.env.Stderr, "assent: the version of Claude Code is not checked: below %s it runs a call whose hook fails\n", claudecode.LeastVersion)
@@ -201,7 +206,7 @@ func (c *claudeInstall) checkVersion(ctx context.Context) error {
 		err = fmt.Errorf("it did not answer within %s", versionTime)
 	}
 	if err != nil {
-		return fmt.Errorf("asking %s for its version: %w: name the binary with --claude PATH; --skip-version-check goes on without, but versions below %s ignore onFailure and run a call whose hook fails", c.claude, err, claudecode.LeastVersion)
+		return fmt.Errorf("asking %s for its version: %w: %w: name the binary with --claude PATH", c.claude, errVersionUnknown, err)
 	}
 	if err := claudecode.CheckVersion(string(out)); err != nil {
 		return fmt.Errorf("%s: %w", c.claude, err)

@@ -26,6 +26,9 @@ func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.store, "store", "", "store folder of a local node (default: ASSENT_STORE, then the local default)")
 }
 
+// errNoCreds: a server is named, and nothing by which to connect there.
+var errNoCreds = errors.New("no credentials")
+
 // place is a resolved target.
 type place struct {
 	NATS  string
@@ -50,7 +53,7 @@ func (t target) resolve(env *Env, role protocol.Role) (place, error) {
 	d, err := t.local(env, p.Store, p.Node)
 	switch {
 	case errors.Is(err, local.ErrNone) && p.NATS != "":
-		return place{}, fmt.Errorf("no credentials for role %s: name a file with --creds or ASSENT_CREDS (`assent creds issue --role %s --name NAME --out FILE` makes one)", role, role)
+		return place{}, fmt.Errorf("%w for role %s: name a file with --creds or ASSENT_CREDS (`assent creds issue --role %s --name NAME --out FILE` makes one)", errNoCreds, role, role)
 	case err != nil:
 		return place{}, err
 	}
