@@ -18,7 +18,7 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 	if s.digest != c.digest || s.agent != c.ask.Agent {
 		// Each costs a look into the record, which everybody's asks need.
 		if g.limits.tooFast(c, g.policy.current()) {
-			return g.limited(ctx, c, limitRate), true, nil
+			return g.limited(c, limitRate), true, nil
 		}
 		// It may be the trace of another call that came under the id of this one
 		// after its decision, and is on its way out again.
