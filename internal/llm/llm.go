@@ -23,14 +23,31 @@ type Provider interface {
 	Ask(ctx context.Context, r Request) (ToolCall, Info, error)
 }
 
-// Request is one question. All its fields are required.
+// Request is one question. All its fields but Helpers and Rounds are required.
 type Request struct {
 	Model  string
 	System string
 	User   string
-	Tool   Tool
-	// MaxTokens bounds the answer; an answer that reaches it is cut off, and none.
+	// Tool is what the model must call: its input is the answer.
+	Tool Tool
+	// MaxTokens bounds each of the model's turns; one that reaches it is cut off,
+	// and no answer.
 	MaxTokens int
+	// Helpers are tools that the model may call before it calls Tool. Without
+	// them Tool is forced at once.
+	Helpers []Helper
+	// Rounds bounds the model's turns, the one that calls Tool included; 0 and 1
+	// force Tool at once. In the last round Tool is forced.
+	Rounds int
+}
+
+// Helper is a tool that the model may call while it makes up its mind.
+type Helper struct {
+	Tool
+	// Answer is given what the model wrote, unchecked, a JSON object; its text goes
+	// back to the model. It has to come back when ctx ends. An error ends the Ask
+	// with ErrHelper: what a model that could not ask would say is worth nothing.
+	Answer func(ctx context.Context, input jsontext.Value) (string, error)
 }
 
 // Tool is what the model must call.
@@ -55,14 +72,27 @@ type Info struct {
 	ToolChoice string
 	// ModelID is the provider and the model that was asked for.
 	ModelID string
-	// Attempts counts the calls that left this process.
+	// Attempts counts the calls that left this process, of all rounds.
 	Attempts int
+	// Rounds counts the model's turns that came back, the last one included.
+	Rounds int
+	// Usage is what the server says it counted, of all attempts and rounds.
+	Usage Usage
 	// Latency is from the first attempt to the last answer, waits included.
 	Latency time.Duration
 	// Text is what the model said besides, clipped: for debugging, never for a
 	// verdict.
 	Text string
 }
+
+// Usage counts tokens: Input what was read, from a cache too, and Output what
+// was written.
+type Usage struct {
+	Input  int64
+	Output int64
+}
+
+func (u Usage) plus(v Usage) Usage { return Usage{u.Input + v.Input, u.Output + v.Output} }
 
 // Unavailable is a provider that cannot work, for a reason known beforehand: a
 // judge that has it defers every time, and says why.
