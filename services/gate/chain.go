@@ -135,7 +135,11 @@ func (g *Gate) reconsider(ctx context.Context, h *held) error {
 		return nil
 	}
 	entry := item.Trail[last]
-	if g.applyEnvelope(ctx, item.Pending, &entry); !entry.Capped {
+	g.applyEnvelope(ctx, item.Pending, &entry)
+	switch {
+	case ctx.Err() != nil: // cut off, which says nothing about the allow
+		return context.Cause(ctx)
+	case !entry.Capped:
 		return nil
 	}
 	return h.update(ctx, func(p *protocol.Pending) {
