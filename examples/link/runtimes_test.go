@@ -215,3 +215,34 @@ func announced(t *testing.T, n *nodetest.Node) {
 		return nil
 	})
 }
+
+// TestOtherLanguagesEndWhereTheyMayNotServe: one that says that it serves and is
+// asked nothing would be found by the asks that it missed.
+func TestOtherLanguagesEndWhereTheyMayNotServe(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t)
+	creds := filepath.Join(t.TempDir(), "other.creds")
+	if err := os.WriteFile(creds, n.Creds(t, protocol.RoleJudge, "j2", node.IssueOptions{Links: []string{"another-link"}}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for language, command := range map[string]func(*testing.T) []string{"python": python, "typescript": typescript} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			runs := command(t)
+			for _, row := range []struct{ name, creds, says string }{
+				{"credentials for another link", creds, "issue the credential for this link"},
+				{"no credentials", "", "set ASSENT_NATS"},
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, runs[0], runs[1:]...)
+				cmd.Env = append(os.Environ(), "ASSENT_NATS="+n.ClientURL(), "ASSENT_CREDS="+row.creds, "ASSENT_NODE="+n.Name(), "PYTHONDONTWRITEBYTECODE=1")
+				said, err := cmd.CombinedOutput()
+				var ended *exec.ExitError
+				if !errors.As(err, &ended) || ended.ExitCode() != 1 || !strings.Contains(string(said), row.says) || strings.Contains(string(said), " serves") {
+					t.Errorf("%s: %v, %s", row.name, err, said)
+				}
+			}
+		})
+	}
+}

@@ -65,7 +65,18 @@ def announce(nc):
 
 
 def main():
-    nc = plain_nats.Connection(os.environ["ASSENT_NATS"], os.environ["ASSENT_CREDS"])
+    url, creds = os.environ.get("ASSENT_NATS"), os.environ.get("ASSENT_CREDS")
+    if not url or not creds:
+        sys.exit(f"set ASSENT_NATS to the server's address and ASSENT_CREDS to a file that `assent creds issue --role judge --name {LINK} --out FILE` writes")
+    try:
+        serve(plain_nats.Connection(url, creds))
+    except PermissionError as refused:
+        sys.exit(f"link {LINK}: {refused}: issue the credential for this link, on node {NODE}")
+    except (OSError, ValueError) as broken:
+        sys.exit(f"link {LINK}: {broken}")
+
+
+def serve(nc):
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())

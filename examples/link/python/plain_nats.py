@@ -26,7 +26,7 @@ class Connection:
         self._handlers, self._waiting = {}, {}
         self._count, self._lock, self._pongs = 0, threading.Lock(), queue.Queue()
         self._pool = ThreadPoolExecutor(workers)
-        self.closed = threading.Event()
+        self.closed, self._refused = threading.Event(), ""
         where = urllib.parse.urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port or 4222), timeout=10)
         self._socket.settimeout(None)
@@ -74,12 +74,17 @@ class Connection:
             del self._waiting[reply]
 
     def flush(self):
-        """Returns when the server has taken everything that was sent."""
+        """Returns when the server has taken everything that was sent; PermissionError
+        if it refused a login or a subscription, which it says beside the answer."""
         self._send(b"PING\r\n")
         try:
-            self._pongs.get(timeout=10)
+            taken = self._pongs.get(timeout=10)
         except queue.Empty:
             raise ConnectionError("the server does not answer") from None
+        if self._refused:
+            raise PermissionError(self._refused)
+        if not taken:
+            raise ConnectionError("the connection is lost")
 
     def drain(self):
         """Ends what is being worked on, sends it and closes."""
@@ -111,11 +116,14 @@ class Connection:
                     self._pongs.put(True)
                 elif word == b"-ERR":
                     print("NATS:", line.decode().strip(), flush=True)
+                    if b"Authorization" in line or b"Subscription" in line:
+                        self._refused = line.decode().strip().removeprefix("-ERR ")
                 elif word in (b"MSG", b"HMSG"):
                     self._take(word == b"HMSG", [part.decode() for part in rest])
         except OSError:
             pass  # closed
         self.closed.set()
+        self._pongs.put(False)
 
     def _take(self, with_headers, fields):
         size = int(fields[-1])

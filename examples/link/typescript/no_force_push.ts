@@ -68,7 +68,15 @@ function announce(nc: NatsConnection): Subscription[] {
   });
 }
 
-const creds = await readFile(process.env.ASSENT_CREDS!);
+function fail(why: string): never {
+  console.error(why);
+  process.exit(1);
+}
+
+if (!process.env.ASSENT_NATS || !process.env.ASSENT_CREDS) {
+  fail(`set ASSENT_NATS to the server's address and ASSENT_CREDS to a file that \`assent creds issue --role judge --name ${LINK} --out FILE\` writes`);
+}
+const creds = await readFile(process.env.ASSENT_CREDS);
 const jwt = creds.toString().match(/JWT-----\s+(\S+)/)![1];
 const name = JSON.parse(Buffer.from(jwt.split(".")[1], "base64url").toString()).name;
 const nc = await connect({
@@ -80,7 +88,10 @@ const take = (msg: Msg) => {
   const work = answer(nc, msg).finally(() => working.delete(work));
   working.add(work);
 };
-const link = nc.subscribe(`assent.v1.${NODE}.link.${LINK}`, { queue: LINK, callback: (err, msg) => { if (!err) take(msg); } });
+const link = nc.subscribe(`assent.v1.${NODE}.link.${LINK}`, { queue: LINK, callback: (err, msg) => {
+  if (err) fail(`link ${LINK}: ${err.message}: issue the credential for this link, on node ${NODE}`); // it would serve in vain
+  take(msg);
+} });
 const services = announce(nc);
 await nc.flush();
 console.log(`link ${LINK} serves`);
