@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +96,34 @@ func receipt(t *testing.T, m *nats.Msg) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestToldToLeaveItEndsInOrder: a supervisor says SIGTERM, and what is being judged
+// is answered first.
+func TestToldToLeaveItEndsInOrder(t *testing.T) {
+	n := nodetest.Start(t)
+	dir := t.TempDir()
+	binary, creds := filepath.Join(dir, "link"), filepath.Join(dir, "link.creds")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(creds, n.Creds(t, protocol.RoleJudge, name, node.IssueOptions{Links: []string{name}}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), "ASSENT_NATS="+n.ClientURL(), "ASSENT_CREDS="+creds)
+	said, err := cmd.StderrPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	if line, err := bufio.NewReader(said).ReadString('\n'); !strings.Contains(line, "serves") {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		t.Errorf("told to leave: %v", err)
 	}
 }
 
