@@ -40,7 +40,7 @@ func (d *doctor) checkParent(ctx context.Context) {
 		if s.Answers {
 			d.ok("parent", "node %s answers terminal %s (version %s)", s.Parent, terminal, s.Release)
 		} else {
-			d.fail("parent", "until it does, what goes there is denied as unavailable: see that node's `assent doctor`, the address in --parent and the credentials in --parent-creds",
+			d.fail("parent", "until it does, what goes there is denied as unavailable: see that node's `assent doctor`, the address in --parent, the name in --parent-node and the credentials in --parent-creds",
 				"node %s does not answer terminal %s (version %s): %s", s.Parent, terminal, s.Release, s.Reason)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // holds the key.
 var (
 	// ErrAuth: no key, or the server does not take it.
-	ErrAuth = errors.New("model server refused the credentials")
+	ErrAuth = errors.New("no key that the model server takes")
 	// ErrModel: the server knows no such model.
 	ErrModel = errors.New("model not found")
 	// ErrTimeout: no answer before the deadline.
