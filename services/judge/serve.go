@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
-	"github.com/assent-dev/assent/services/judge/typopath"
 )
 
 // Deps is what the service works with. All but Log, Version and Ready are
@@ -112,37 +110,18 @@ func (j *Judge) Run(ctx context.Context) error {
 }
 
 func (j *Judge) newLink(name string, c LinkConfig) (served, error) {
-	switch c.Kind {
-	case typopath.Kind:
-		return j.newTypopath(c, j.deps.Log.With("link", name))
-	default:
-		return served{}, fmt.Errorf("%w: unknown kind %q", ErrConfig, c.Kind)
+	log, unable := j.deps.Log.With("link", name), c.idle()
+	if unable != "" {
+		log.Warn("the link takes no asks", "cause", unable)
 	}
-}
-
-func (j *Judge) newTypopath(c LinkConfig, log *slog.Logger) (served, error) {
-	patterns, err := typopath.Compile(c.TypoPatterns)
-	if err != nil {
-		return served{}, err
-	}
-	unable := ""
-	if patterns.Len() == 0 {
-		unable = "it has no typoPatterns"
-		log.Warn("the link has no typoPatterns and takes no asks")
-	}
-	model, err := j.provider(c)
+	model, err := c.Server(j.deps.Env)
 	if err != nil {
 		log.Error("the link cannot reach its model and takes no asks", "error", err)
 		model, unable = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}, err.Error()
 	}
-	set := typopath.Settings{Model: c.Model, Instructions: c.Instructions, Patterns: patterns, Timeout: c.timeout()}
-	return served{judge: typopath.New(set, model, log).Judge, unable: unable}, nil
-}
-
-func (j *Judge) provider(c LinkConfig) (llm.Provider, error) {
-	key, _ := j.deps.Env(c.APIKeyEnv)
-	if key = strings.TrimSpace(key); key == "" {
-		return nil, fmt.Errorf("%w: the environment variable %s is not set: export the key there and start again", llm.ErrAuth, c.APIKeyEnv)
+	l, err := c.Link(model, log)
+	if err != nil {
+		return served{}, err
 	}
-	return llm.NewAnthropic(key, c.BaseURL)
+	return served{judge: l, unable: unable}, nil
 }
