@@ -166,7 +166,7 @@ func (s *server) call(ctx context.Context, r protocol.LinkRequest, c *capabiliti
 			v, err = protocol.Verdict{}, fmt.Errorf("the link panicked: %v", p)
 		}
 	}()
-	return s.link(ctx, Request{Ask: r.Ask, Asks: r.Asks, Units: r.Units, Deadline: r.Deadline, Query: c, Log: c})
+	return s.link(ctx, Request{Ask: r.Ask, Asks: r.Asks, Units: r.Units, PolicyRevision: r.PolicyRevision, Deadline: r.Deadline, Query: c, Log: c})
 }
 
 func unable(cause error) protocol.Verdict {

@@ -120,7 +120,7 @@ func (g *gate) request(patience time.Duration) protocol.LinkRequest {
 			Tool: protocol.Tool{Name: "bash", Input: []byte(`{"command":"git push"}`)}},
 		Asks:     []protocol.Entry{{Surface: "bash", Value: "git push", MatchedPattern: "*", Origin: "fleet"}},
 		Units:    []protocol.Unit{{Text: "git push", Decision: protocol.ActionAsk}},
-		Deadline: time.Now().Add(patience), Query: query, Log: log,
+		Deadline: time.Now().Add(patience), Query: query, Log: log, PolicyRevision: 12,
 	}
 }
 

@@ -38,6 +38,10 @@ type Request struct {
 	Asks []protocol.Entry
 	// Units are the pieces that the shell reading found in a command.
 	Units []protocol.Unit
+	// PolicyRevision is the revision of the policy that left the call open; 0
+	// where the gate does not say. A judge that remembers anything of an ask
+	// remembers it for this revision alone, and nothing where it is 0.
+	PolicyRevision uint64
 	// Deadline is the gate's, on the clock of its host; ctx carries it too.
 	Deadline time.Time
 	// Query asks the gate how the rules stand.

@@ -90,7 +90,7 @@ func TestRequestIsHandedOver(t *testing.T) {
 	})
 	g.mustAsk(want)
 	r := <-got
-	if r.Ask.ID != want.Ask.ID || r.Asks[0] != want.Asks[0] || r.Units[0] != want.Units[0] || !r.Deadline.Equal(want.Deadline) {
+	if r.Ask.ID != want.Ask.ID || r.Asks[0] != want.Asks[0] || r.Units[0] != want.Units[0] || !r.Deadline.Equal(want.Deadline) || r.PolicyRevision != 12 {
 		t.Errorf("handed over %+v, sent %+v", r, want)
 	}
 }

@@ -42,6 +42,9 @@ type LinkRequest struct {
 	Deadline time.Time `json:"deadline"`
 	Query    string    `json:"query"`
 	Log      string    `json:"log"`
+	// PolicyRevision is the revision of the policy that left the call open; 0 where
+	// none is known. What a judge remembers holds for that one alone.
+	PolicyRevision uint64 `json:"policy_revision,omitzero"`
 }
 
 func (r *LinkRequest) version() Version { return everyVersion(r.V, r.Ask.V) }

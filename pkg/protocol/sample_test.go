@@ -143,7 +143,7 @@ func samples() []sample {
 		newSample("progress", Progress{V: 1, Ask: askID, Status: StatusPending, Stage: "terminal:human", Since: at(2)}),
 		newSample("verdict", Verdict{V: 1, Ask: askID, Verdict: ChoiceDeny, Reason: "The path lies outside the project."}),
 		newSample("link_request", LinkRequest{V: 1, Link: "model-judge", Ask: sampleAsk(), Asks: sampleEntries(), Units: sampleUnits(),
-			Deadline: at(8), Query: inv + "query.g-7f3a.cap1", Log: inv + "log.g-7f3a.cap1"}),
+			Deadline: at(8), Query: inv + "query.g-7f3a.cap1", Log: inv + "log.g-7f3a.cap1", PolicyRevision: 12}),
 		newSample("query", Query{V: 1, Surface: "bash", Value: "rm -rf build", Cwd: "/repo", AgentName: "reviewer"}),
 		newSample("check", Check{V: 1, State: ActionDeny, MatchedPattern: "rm *", Origin: "fleet", Reason: "Use the trash."}),
 		newSample("log_record", LogRecord{V: 1, Level: LevelReview, Event: "model_judge.decision", Fields: jsontext.Value(`{"tokens":312}`)}),

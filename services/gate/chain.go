@@ -236,6 +236,7 @@ func (g *Gate) linkRequest(p protocol.Pending, link string, c *capability) (*nat
 	}
 	body, err := protocol.Write(protocol.LinkRequest{
 		Link: link, Ask: p.Ask, Asks: p.Asks, Units: p.Units, Deadline: c.deadline, Query: c.query, Log: c.log,
+		PolicyRevision: p.Policy.Revision,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking link %s: %w", link, err)

@@ -265,13 +265,13 @@ func (c linkCall) status503() {
 	_ = c.nc.PublishMsg(&nats.Msg{Subject: c.msg.Reply, Header: nats.Header{"Status": {"503"}}})
 }
 
-func TestTheLinksDeadlineIsTheGatesClock(t *testing.T) {
+func TestALinkIsToldTheGatesClockAndPolicy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, chainPolicy("one"))
 	r.denying()
 	r.gate("g1")
-	deadlines := make(chan time.Time, 1)
-	r.link("one", func(c linkCall) { c.accept(); deadlines <- c.Deadline })
+	deadlines, revisions := make(chan time.Time, 1), make(chan uint64, 1)
+	r.link("one", func(c linkCall) { c.accept(); deadlines <- c.Deadline; revisions <- c.PolicyRevision })
 	a := r.agent("ci")
 	began := time.Now()
 	d := a.decide(a.bash("make"))
@@ -281,6 +281,9 @@ func TestTheLinksDeadlineIsTheGatesClock(t *testing.T) {
 	}
 	if in := (<-deadlines).Sub(began); in < 800*time.Millisecond || in > 2*time.Second {
 		t.Errorf("the link was told a deadline in %s", in)
+	}
+	if got := <-revisions; got == 0 || got != d.Policy.Revision {
+		t.Errorf("the link was told policy revision %d, the record says %d", got, d.Policy.Revision)
 	}
 	if ms := d.Trail[0].MS; ms < 800 || ms > 5000 {
 		t.Errorf("the trail says %v ms", ms)
