@@ -1,0 +1,146 @@
+package brief
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shape is one way in which a secret looks. group is the part of the match that
+// is the secret; the rest stays, so that a judge still sees what the text does.
+type shape struct {
+	re    *regexp.Regexp
+	group int
+}
+
+// secretName is what the name of a setting that holds a secret ends in, or
+// holds between other words.
+const secretName = `(?:[a-z0-9_.-]*[_.-])?(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|secret[_-]?key|` +
+	`private[_-]?key|auth[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?secret|credentials?|pgpassword|mysql_pwd|accesskeyid|secretaccesskey)(?:[_-](?:id|key|value|base64|b64|prod|production|dev|staging|test))?`
+
+// value is what stands behind a secret's name: in quotes, or up to the next
+// sign that ends a word.
+const value = `("(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|&<>(){},]+)`
+
+// shapes are tried on the text as it was given. All are linear in the text.
+var shapes = []shape{
+	// Well-known forms of keys.
+	{regexp.MustCompile(`(?i)\b(?:sk|rk|pk)[-_](?:[a-z]+[-_])*[a-z0-9_-]{16,}`), 0},
+	{regexp.MustCompile(`(?i)\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,})`), 0},
+	{regexp.MustCompile(`(?i)\bxox[a-z]-[a-z0-9-]{10,}|\bxapp-[a-z0-9-]{10,}`), 0},
+	{regexp.MustCompile(`(?i)\b(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,}`), 0},
+	{regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`), 0},
+	{regexp.MustCompile(`(?i)\b(?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,}`), 0},
+	{regexp.MustCompile(`\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{20,}`), 0},
+	{regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bS[ACNOUX][A-Z2-7]{56}\b|\b[0-9]{8,10}:AA[0-9A-Za-z_-]{30,}`), 0},
+	{regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
+	// A JSON Web Token, also one without a signature.
+	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?`), 0},
+	// A private key, to its end or to the end of the text.
+	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0},
+	{regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0},
+	// The password in an address, or a token in the place of the user.
+	{regexp.MustCompile(`://[^/\s:@"']*:([^/\s"']+)@`), 1},
+	{regexp.MustCompile(`://([^/\s:@"']{20,})@`), 1},
+	// Headers. What follows the word for the scheme is the secret, up to the
+	// quote or the line's end.
+	{regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+)?([^"'\n\r]+)`), 1},
+	{regexp.MustCompile(`(?i)\b(?:x-[a-z-]*(?:key|token|secret|auth)[a-z-]*|private-token|job-token|deploy-token|api-key|apikey|set-cookie|cookie)["']?\s*:\s*["']?([^"'\n\r]+)`), 1},
+	{regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1},
+	{regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1},
+	// Settings and options by their names: NAME=x, "name": "x", --name x.
+	{regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?\s*(?::=|[:=])\s*` + value), 1},
+	{regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
+	{regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:([^\s"']+)`), 1},
+	{regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
+	{regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
+}
+
+// reference is a value that only says where the secret is, or would compute
+// it: the shell must be seen to do so.
+var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|\[masked [0-9]+\])`)
+
+// word is a value that is none: what settings say instead of a secret.
+var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|-.*)?["']?$`)
+
+type span struct{ start, end int }
+
+// SecretShaped says whether text holds something in the shape of a secret.
+// Known forms only: a judge cannot tell a random word from a password.
+func SecretShaped(text string) bool { return len(secrets(text)) > 0 }
+
+// secrets are the spans of text that look like secrets, in order and apart.
+func secrets(text string) []span {
+	var found []span
+	for _, s := range shapes {
+		for _, at := range s.re.FindAllStringSubmatchIndex(text, -1) {
+			start, end := at[2*s.group], at[2*s.group+1]
+			if start < 0 || s.group > 0 && plain(text[start:end]) {
+				continue
+			}
+			found = append(found, span{start, end})
+		}
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	apart := found[:0]
+	for _, s := range found {
+		if n := len(apart); n > 0 && s.start <= apart[n-1].end {
+			apart[n-1].end = max(apart[n-1].end, s.end)
+			continue
+		}
+		apart = append(apart, s)
+	}
+	return apart
+}
+
+func plain(value string) bool { return reference.MatchString(value) || noSecret.MatchString(value) }
+
+// masker masks the texts of one brief. The same secret has the same number
+// everywhere, so that a judge can tell that it is the same; neither its length
+// nor its ends are shown.
+type masker struct {
+	numbers map[string]int
+	where   []string
+}
+
+func newMasker() *masker { return &masker{numbers: map[string]int{}} }
+
+// mask is text with each secret in it replaced by "[masked N]"; fact is where
+// it stands.
+func (m *masker) mask(fact, text string) string {
+	spans := secrets(text)
+	if len(spans) == 0 {
+		return text
+	}
+	if !slices.Contains(m.where, fact) {
+		m.where = append(m.where, fact)
+	}
+	var b strings.Builder
+	last := 0
+	for _, s := range spans {
+		secret := text[s.start:s.end]
+		n, known := m.numbers[secret]
+		if !known {
+			n = len(m.numbers) + 1
+			m.numbers[secret] = n
+		}
+		fmt.Fprintf(&b, "%s[masked %d]", text[last:s.start], n)
+		last = s.end
+	}
+	b.WriteString(text[last:])
+	return b.String()
+}
+
+func (m *masker) all(fact string, texts []string) []string {
+	var out []string
+	for _, t := range texts {
+		out = append(out, m.mask(fact, t))
+	}
+	return out
+}
+
+// Mask is text with everything in the shape of a secret replaced by
+// "[masked N]", for what does not come from New.
+func Mask(text string) string { return newMasker().mask("", text) }
