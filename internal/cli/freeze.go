@@ -222,7 +222,7 @@ func (z *freezer) standing(ctx context.Context, f layers.Frozen) (layers.Freeze,
 			return one, nil
 		}
 	}
-	return layers.Freeze{}, fmt.Errorf("%s is not frozen under that name: see `assent freeze list`", f)
+	return layers.Freeze{}, fmt.Errorf("%s is not frozen: see `assent freeze list`", f)
 }
 
 // report waits for the gates and says what has become of a freeze or a thaw that
@@ -260,7 +260,7 @@ func printFreeze(w io.Writer, c changedFreeze, f layers.Frozen, gates []string) 
 	if c.Reason != "" {
 		line += ": " + c.Reason
 	}
-	where := "no gate answers: each that starts reads it before it serves"
+	where := "no gate answers: each that starts, or comes back to NATS, reads it before it rules; see that one runs"
 	if len(gates) > 0 {
 		where = "in force at " + count(len(gates), "gate") + ": " + strings.Join(gates, ", ")
 	}

@@ -76,7 +76,7 @@ func TestAFreezeWithoutAGateStands(t *testing.T) {
 	w := newWard(t)
 	w.policyIs(t, `{}`)
 	code, out, errs := w.typed(t, Freeze, "freeze", "--all", "--reason", "incident 7")
-	if code != ExitOK || !strings.Contains(out, "no gate answers") {
+	if code != ExitOK || !strings.Contains(out, "no gate answers: each that starts, or comes back to NATS, reads it") {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 	if _, out, _ := w.typed(t, Freeze, "freeze", "list"); !strings.Contains(out, "incident 7") {
