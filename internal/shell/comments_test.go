@@ -75,7 +75,9 @@ func FuzzComments(f *testing.F) {
 		}
 		with, without := Read(text), Read(rest)
 		// A word that the shell computes is kept as written, comments in it included.
-		same := func(a, b Unit) bool { return a.Literal == b.Literal && slices.Equal(a.Kinds, b.Kinds) && (!a.Literal || a.Text == b.Text) }
+		same := func(a, b Unit) bool {
+			return a.Literal == b.Literal && slices.Equal(a.Kinds, b.Kinds) && (!a.Literal || a.Text == b.Text)
+		}
 		if !slices.EqualFunc(with.Units, without.Units, same) {
 			t.Errorf("%q without its comments is %q: %v, %v", text, rest, with.Units, without.Units)
 		}
