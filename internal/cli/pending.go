@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,9 +82,9 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ASK\tAGENT\tSTAGE\tWAITS\tLEFT\tCALL\tSUGGESTED GRANT")
+	fmt.Fprintln(w, "ASK\tAGENT\tSESSION\tSTAGE\tWAITS\tLEFT\tCALL\tSUGGESTED GRANT")
 	for _, i := range items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, whose(i.Ask.Agent, i.Ask.Hops), i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80), suggested(i))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Ask.ID, whose(i.Ask.Agent, i.Ask.Hops), inSession(i.Ask.Session), i.Stage, age(now.Sub(i.Since)), age(i.Deadline.Sub(now)), callLine(i.Pending, 80), suggested(i))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -102,19 +103,44 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 // atParent says that nobody of this node answers the ask.
 func atParent(i pending.Item) bool { return i.Role == protocol.TerminalParent }
 
+// inSession tells the subagents of one agent apart: the session, and for a
+// subagent's the one that it belongs to.
+func inSession(s protocol.Session) string {
+	const width = 20
+	if s.ID == "" {
+		return "-"
+	}
+	text := protocol.Safe(s.ID, width, false)
+	if of := cmp.Or(s.Parent, s.Root); of != "" && of != s.ID {
+		text += " of " + protocol.Safe(of, width, false)
+	}
+	return text
+}
+
 // offered are the scopes in which something that is pending can be granted.
 func offered(items []pending.Item) string {
-	scopes := ""
+	can := map[protocol.Scope]bool{}
 	for _, i := range items {
-		switch g, err := sessionGrant(i); {
-		case err != nil:
-		case g.Scope == protocol.ScopeSession:
-			return " [--grant session|agent]"
-		default:
-			scopes = " [--grant agent]"
+		g, err := sessionGrant(i)
+		if err != nil {
+			continue
+		}
+		can[protocol.ScopeAgent] = true
+		can[protocol.ScopeProject] = can[protocol.ScopeProject] || i.Ask.Project.ID != ""
+		if g.Scope == protocol.ScopeSession {
+			can[protocol.ScopeSession], can[protocol.ScopeTree] = true, true
 		}
 	}
-	return scopes
+	var scopes []string
+	for _, scope := range []protocol.Scope{protocol.ScopeSession, protocol.ScopeTree, protocol.ScopeProject, protocol.ScopeAgent} {
+		if can[scope] {
+			scopes = append(scopes, string(scope))
+		}
+	}
+	if len(scopes) == 0 {
+		return ""
+	}
+	return " [--grant " + strings.Join(scopes, "|") + "]"
 }
 
 // suggested is the pattern that is offered for a grant, with its surface.

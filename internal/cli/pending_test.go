@@ -23,9 +23,9 @@ func TestPendingOffersWhatCanBeGranted(t *testing.T) {
 	}
 	alone, within, floor := item("", "make *"), item("s1", "make *"), item("s1")
 	for want, items := range map[string][]pending.Item{
-		"":                         {floor},
-		" [--grant agent]":         {floor, alone},
-		" [--grant session|agent]": {alone, within},
+		"":                              {floor},
+		" [--grant agent]":              {floor, alone},
+		" [--grant session|tree|agent]": {alone, within},
 	} {
 		if got := offered(items); got != want {
 			t.Errorf("offered %q, want %q", got, want)
@@ -37,6 +37,23 @@ func TestPendingOffersWhatCanBeGranted(t *testing.T) {
 	}
 	if _, err := f.grant(alone); err == nil || !strings.Contains(err.Error(), "--grant agent") {
 		t.Errorf("without a session: %v", err)
+	}
+}
+
+func TestPendingTellsSubagentsApart(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]protocol.Session{
+		"-":                       {},
+		"s1":                      {ID: "s1", Root: "s1"},
+		"s2 of s1":                {ID: "s2", Parent: "s1", Root: "s0"},
+		"s2 of s0":                {ID: "s2", Root: "s0"},
+		"s·1":                     {ID: "s\u202e1"},
+		"0123456789abcdefg…":      {ID: "0123456789abcdefghijklmnop"},
+		"0123456789abcdefg… of s": {ID: "0123456789abcdefghijklmnop", Parent: "s"},
+	} {
+		if got := inSession(s); got != want {
+			t.Errorf("%+v: %q, want %q", s, got, want)
+		}
 	}
 }
 
