@@ -29,10 +29,12 @@ const (
 // next goes on, and the parent knows the ask by its id and asks nobody twice.
 //
 // A parent that gives no good answer for times.parent, dead or never there, is no
-// refusal: the ask ends as unavailable.
+// refusal: the ask ends as unavailable. One that is over a limit has not looked at
+// the ask, so it is asked on for that long, too.
 func (g *Gate) askParent(ctx context.Context, h *held) (ending, error) {
 	p := h.item().Pending
 	good, limit := time.Now(), g.terminalPatience()
+	var full time.Time // since when the parent says that it is over a limit
 	var cause error
 	for {
 		turn := time.Now()
@@ -42,10 +44,15 @@ func (g *Gate) askParent(ctx context.Context, h *held) (ending, error) {
 		}
 		var fault *protocol.Fault
 		switch {
+		case err == nil && end.outcome == protocol.RateLimited && (full.IsZero() || time.Since(full) < g.times.parent):
+			if full.IsZero() {
+				full = time.Now()
+			}
+			good, limit, cause = time.Now(), g.terminalPatience(), nil
 		case err == nil && end.decided():
 			return end, nil
 		case err == nil:
-			good, limit, cause = time.Now(), g.terminalPatience(), nil
+			good, limit, cause, full = time.Now(), g.terminalPatience(), nil, time.Time{}
 		case errors.As(err, &fault) && fault.Code != protocol.CodeUnavailable:
 			g.fail("parent", "the parent node does not take the ask; it is denied", p.Ask.ID, err)
 			return denial(protocol.Unavailable, "Nobody has refused this call, and nobody has looked at it: "+fault.Message), nil

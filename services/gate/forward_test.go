@@ -397,3 +397,39 @@ func TestWhatARuleOfNowDecidesIsTakenBackFromTheParent(t *testing.T) {
 		})
 	}
 }
+
+// A limit of the parent counts all agents below a child together: when they begin
+// to work at one moment, the parent looks at some of their asks a little later.
+func TestAParentThatIsOverALimitIsAskedOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upward)
+	var answers book[string]
+	parent := r.relays(&answers)
+	g := r.newGate("g1", r.Connect(t, protocol.RoleGate, "g1"))
+	g.times.parent = 3 * time.Second
+	g.start()
+	r.hasParent("mid", g)
+	a := r.agent("ci")
+	limited := func(id string) string {
+		return r.said(id, func(v *protocol.TerminalVerdict) {
+			v.Verdict, v.Outcome, v.Approver, v.Reason = deny, protocol.RateLimited, "", "over its limit"
+			v.Parent.DecidedBy = protocol.Decider{Kind: protocol.DeciderGate, Node: "mid"}
+		})
+	}
+	soonFree, stays := a.bash("make"), a.bash("make all")
+	answers.put(soonFree.ID, limited(soonFree.ID))
+	answers.put(stays.ID, limited(stays.ID))
+	if h := a.once(soonFree); h.progress == nil {
+		t.Fatalf("got %+v", h)
+	}
+	answers.put(soonFree.ID, r.said(soonFree.ID, func(*protocol.TerminalVerdict) {}))
+	want(t, a.decide(soonFree), allow, protocol.AllowedByHuman)
+	d := a.decide(stays)
+	want(t, d, deny, protocol.RateLimited)
+	if d.Reason != "over its limit" || d.DecidedAt.Sub(d.AskedAt) < g.times.parent {
+		t.Errorf("after %s: %q", d.DecidedAt.Sub(d.AskedAt), d.Reason)
+	}
+	if n := parent.times(stays.ID); n < 3 {
+		t.Errorf("asked %d times", n)
+	}
+}
