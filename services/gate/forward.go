@@ -20,8 +20,10 @@ const (
 	// forwardPause is the least time from one request to the next: a parent or a
 	// terminal that answers at once is not to be hammered.
 	forwardPause = 100 * time.Millisecond
-	// takeBackTime bounds the word to the parent that nobody waits any more.
-	takeBackTime = 2 * time.Second
+	// takeBackTime bounds the word to the parent that nobody waits any more,
+	// takeBackPause is the first pause before it is said again.
+	takeBackTime  = 2 * time.Second
+	takeBackPause = 100 * time.Millisecond
 )
 
 // askParent asks the terminal for the parent's decision again and again until
@@ -196,9 +198,32 @@ func (g *Gate) takeBack(p protocol.Pending, d protocol.Decision) {
 	r.Withdraw = true
 	g.desk.start("take back "+p.Ask.ID, func(ctx context.Context) {
 		// Not cut off when the gate stops: it has its own bound.
-		if _, err := g.askRelay(context.WithoutCancel(ctx), r, takeBackTime); err != nil {
+		if err := g.takeBackUntil(context.WithoutCancel(ctx), r); err != nil {
 			g.count("parent", "not_taken_back")
 			g.log.Warn("ask could not be taken back from the parent; it ends there by its deadline", "ask", p.Ask.ID, "err", err)
 		}
 	})
+}
+
+// takeBackUntil says so again until the parent has heard it, or the time for it is
+// over. An ask that the parent does not know may still be on its way there: the
+// request that relayed it was given up here, not by who carries it, and coming
+// behind the word that takes it back it would stand before a person for hours.
+// One that the parent has decided it does not know either. An error is that of the
+// last try.
+func (g *Gate) takeBackUntil(ctx context.Context, r protocol.TerminalRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, takeBackTime)
+	defer cancel()
+	for wait := takeBackPause; ; wait *= 2 {
+		msg, err := g.askRelay(ctx, r, forwardTimeout)
+		if err == nil {
+			var receipt protocol.CancelReceipt
+			if receipt, err = protocol.Read[protocol.CancelReceipt](msg.Data); err == nil && receipt.Cancelled && receipt.Ask == r.Ask.ID {
+				return nil
+			}
+		}
+		if pause(ctx, wait) != nil {
+			return err
+		}
+	}
 }

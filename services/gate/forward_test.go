@@ -433,3 +433,41 @@ func TestAParentThatIsOverALimitIsAskedOn(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 }
+
+// The request that relays an ask is overtaken by the word that takes it back.
+func TestAnAskThatReachesTheParentLateIsTakenBackAllTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upward)
+	known := make(chan struct{}) // at the parent, from when it is closed on
+	words := make(chan bool, 64)
+	r.terminal(protocol.TerminalParent, func(q protocol.TerminalRequest) string {
+		if !q.Withdraw {
+			return progressFor(q.Ask.ID)
+		}
+		select {
+		case <-known:
+			words <- true
+			return fmt.Sprintf(`{"v":1,"ask":%q,"cancelled":true}`, q.Ask.ID)
+		default:
+			words <- false
+			return fmt.Sprintf(`{"v":1,"ask":%q,"cancelled":false}`, q.Ask.ID)
+		}
+	})
+	g := r.gate("g1")
+	r.hasParent("mid", g)
+	a := r.agent("ci")
+	ask := a.bash("make")
+	if h := a.once(ask); h.progress == nil {
+		t.Fatalf("got %+v", h)
+	}
+	if !a.cancel(ask.ID).Cancelled {
+		t.Fatal("not withdrawn")
+	}
+	if receive(t, words) {
+		t.Fatal("known too early")
+	}
+	close(known)
+	for !receive(t, words) {
+	}
+	until(t, "and no more is said", func() error { return g.isEmpty() })
+}
