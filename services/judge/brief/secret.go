@@ -20,9 +20,12 @@ type shape struct {
 const secretName = `(?:[a-z0-9_.-]*[_.-])?(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|secret[_-]?key|` +
 	`private[_-]?key|auth[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?secret|credentials?|pgpassword|mysql_pwd|accesskeyid|secretaccesskey)(?:[_-](?:id|key|value|base64|b64|prod|production|dev|staging|test))?`
 
+// masked is what was masked before.
+const masked = `\[masked [0-9]+\]`
+
 // value is what stands behind a secret's name: in quotes, or up to the next
 // sign that ends a word.
-const value = `("(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|&<>(){},]+)`
+const value = `(` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|&<>(){},]+)`
 
 // shapes are tried on the text as it was given. All are linear in the text.
 var shapes = []shape{
@@ -51,18 +54,18 @@ var shapes = []shape{
 	{regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1},
 	{regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1},
 	// Settings and options by their names: NAME=x, "name": "x", --name x.
-	{regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?\s*(?::=|[:=])\s*` + value), 1},
+	{regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]*|[ \t]+=[ \t]+|=)` + value), 1},
 	{regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
-	{regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:([^\s"']+)`), 1},
+	{regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1},
 	{regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
 	{regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
 }
 
 // reference is a value that only says where the secret is, or would compute
 // it: the shell must be seen to do so.
-var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|\[masked [0-9]+\])`)
+var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|` + masked + `)`)
 
-// word is a value that is none: what settings say instead of a secret.
+// noSecret is a value that is none: what settings say instead of a secret.
 var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|-.*)?["']?$`)
 
 type span struct{ start, end int }
