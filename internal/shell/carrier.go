@@ -233,14 +233,20 @@ func behind(c carrier, args []string) [][]string {
 // flagged finds the text behind a short option that holds one of letters, as
 // -c or -lc: the first word that is no option.
 func flagged(args []string, letters string) []string {
-	options, operands := cut(args, shellValued)
-	if clustered(options, letters) && len(operands) > 0 {
-		if clustered(options, "oO") {
+	for {
+		options, operands := cut(args, shellValued)
+		switch {
+		case len(operands) == 0:
+			return nil
+		case clustered(options, letters) && clustered(options, "oO"):
 			return operands[:min(2, len(operands))] // the first may be the value of -oc
+		case clustered(options, letters):
+			return operands[:1]
+		case len(options) == 0 || !clustered(options[len(options)-1:], "oO"):
+			return nil
 		}
-		return operands[:1]
+		args = operands[1:] // the value of -euo, and more options behind it
 	}
-	return nil
 }
 
 // shellValued are the options of shells that take the next word.

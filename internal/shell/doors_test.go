@@ -83,7 +83,7 @@ func TestNewCarriersAreLookedInto(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"prlimit rm x", "uv run --with y rm x", "pnpm exec rm x", "tmux new -d 'rm x'", "nix develop -c rm x", "bundle exec rm x", "env '-Srm x'", "noglob rm x",
-		"=rm x", "perf stat -- rm x", "fish --command='rm x'", "pwsh -Command 'rm x'", "bash -oc errexit 'rm x'", "gtimeout 5 rm x",
+		"=rm x", "perf stat -- rm x", "fish --command='rm x'", "pwsh -Command 'rm x'", "bash -oc errexit 'rm x'", "bash -euo pipefail -c 'rm x'", "bash -eo pipefail -uc 'rm x'", "gtimeout 5 rm x",
 	} {
 		found := false
 		for _, u := range Read(text).Units {
