@@ -27,12 +27,12 @@ var table = []mutation{
 		},
 		gate, "TestAGrantLiftsNothingButAnAsk", "want denied_by_rule"},
 	{2, "a link that stays silent allows",
-		[]edit{{gate + "/chain.go", "case <-ctx.Done():\n\t\t\treturn protocol.Verdict{}, protocol.FailureTimeout",
-			"case <-ctx.Done():\n\t\t\treturn protocol.Verdict{Ask: p.Ask.ID, Verdict: protocol.ChoiceAllow}, \"\""}},
+		[]edit{{gate + "/consult.go", "last := attempt{failure: protocol.FailureTimeout}",
+			"last := attempt{verdict: protocol.Verdict{Ask: c.p.Ask.ID, Verdict: protocol.ChoiceAllow}}"}},
 		gate, "TestInvariant02NoAnswerIsNeverYes", "invariant 2"},
 
 	{2, "an answer that does not read is taken for what it could be",
-		[]edit{{gate + "/chain.go", "return protocol.Verdict{}, protocol.FailureMalformed", "return protocol.Verdict{Ask: p.Ask.ID, Verdict: protocol.ChoiceAllow}, \"\""}},
+		[]edit{{gate + "/consult.go", "return attempt{failure: protocol.FailureMalformed}", "return attempt{verdict: protocol.Verdict{Ask: p.Ask.ID, Verdict: protocol.ChoiceAllow}}"}},
 		gate, "TestInvariant02NoAnswerIsNeverYes", "invariant 2"},
 	{2, "a link's failure is not counted",
 		[]edit{{gate + "/chain.go", "g.count(\"link\", t.Failure)", "g.log.Debug(\"not counted\")"}},
@@ -62,8 +62,8 @@ var table = []mutation{
 		gate, "TestInvariant05RegistrationGrantsNothing", "invariant 5"},
 
 	{6, "a missing link denies",
-		[]edit{{gate + "/chain.go", "return protocol.Verdict{}, protocol.FailureUnregistered",
-			"return protocol.Verdict{Ask: p.Ask.ID, Verdict: protocol.ChoiceDeny, Reason: \"missing\"}, \"\""}},
+		[]edit{{gate + "/consult.go", "return attempt{failure: protocol.FailureUnregistered}",
+			"return attempt{verdict: protocol.Verdict{Ask: p.Ask.ID, Verdict: protocol.ChoiceDeny, Reason: \"missing\"}}"}},
 		gate, "TestInvariant06AMissingLinkIsSkipped", "invariant 6"},
 
 	{6, "a missing link goes unrecorded",

@@ -40,6 +40,7 @@ var mayPublish = []who{
 	{subject: "assent.v1.main.withdraw.other"},
 	{subject: "assent.v1.main.confirm.g1", roles: "operator"},
 	{subject: "assent.v1.main.link.l1", roles: "gate"},
+	{subject: "assent.v1.main.worker.l1.w1", roles: "gate"},
 	{subject: "assent.v1.main.terminal.human", roles: "gate"},
 	{subject: "assent.v1.main.query.g1.cap", roles: "judge"},
 	{subject: "assent.v1.main.log.g1.cap", roles: "judge"},
@@ -135,6 +136,11 @@ var maySubscribe = []who{
 	{subject: "assent.v1.main.link.l2", queue: "l2"},
 	{subject: "assent.v1.main.link.*"},
 	{subject: "assent.v1.main.link.>"},
+	{subject: "assent.v1.main.worker.l1.w1", roles: "judge"},
+	{subject: "assent.v1.main.worker.Upper_Link.w1", roles: "judge"},
+	{subject: "assent.v1.main.worker.l2.w1"},
+	{subject: "assent.v1.main.worker.*.w1"},
+	{subject: "assent.v1.main.worker.>"},
 	{subject: "assent.v1.main.query.me.*", roles: "gate"},
 	{subject: "assent.v1.main.query.other.*"},
 	{subject: "assent.v1.main.query.*.*"},
@@ -240,7 +246,7 @@ func TestAJudgeOfEveryLinkMayServeAnyLink(t *testing.T) {
 	nc := n.Connect(t, protocol.RoleJudge, "all", node.IssueOptions{Links: []string{"*"}})
 	for subject, want := range map[string]bool{
 		"assent.v1.main.link.a": true, "assent.v1.main.link.Any_Thing-9": true,
-		"assent.v1.main.link.a.b": false, "assent.v1.main.terminal.human": false,
+		"assent.v1.main.worker.a.w1": true, "assent.v1.main.worker.a": false, "assent.v1.main.link.a.b": false, "assent.v1.main.terminal.human": false,
 	} {
 		if _, err := nc.QueueSubscribeSync(subject, "q"); err != nil {
 			t.Fatal(err)

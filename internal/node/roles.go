@@ -116,7 +116,7 @@ func gateRight() Right {
 		Publish: list(
 			protocol.CrossAccountPrefix+">",
 			answerInboxes(),
-			subject(protocol.KindLink, "*"), subject(protocol.KindTerminal, "*"),
+			subject(protocol.KindLink, "*"), subject(protocol.KindWorker, "*", "*"), subject(protocol.KindTerminal, "*"),
 			subject(protocol.KindDecision, ">"), subject(protocol.KindReview, ">"), subject(protocol.KindEvent, "*"),
 			"$SRV.>",
 			kvRead(protocol.BucketPolicy), kvRead(protocol.BucketPresence),
@@ -145,7 +145,10 @@ func judgeRight() Right {
 		Publish: list(
 			subject(protocol.KindQuery, "*", "*"), subject(protocol.KindLog, "*", "*"),
 		),
-		Subscribe:   list(subject(protocol.KindLink, "{{tag("+tagLink+")}}"), inbox(protocol.RoleJudge), "$SRV.>"),
+		Subscribe: list(
+			subject(protocol.KindLink, "{{tag("+tagLink+")}}"), subject(protocol.KindWorker, "{{tag("+tagLink+")}}", "*"),
+			inbox(protocol.RoleJudge), "$SRV.>",
+		),
 		Responses:   &Responses{Max: replyCount, Within: replyWindow},
 		Connections: plainConnections(),
 	}

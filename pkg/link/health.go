@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +26,7 @@ func (s *server) keep(ctx context.Context) error {
 	look := time.NewTicker(s.healthEvery)
 	defer look.Stop()
 	for {
+		var err error
 		if s.nc.IsClosed() {
 			return fmt.Errorf("%w (last error: %v)", ErrClosed, s.nc.LastError())
 		}
@@ -32,10 +35,14 @@ func (s *server) keep(ctx context.Context) error {
 			return nil
 		case <-gone:
 			continue
+		case <-s.changed:
+			err = s.announce(s.health)
 		case <-look.C:
+			err = s.examine(ctx)
 		case <-s.stuckChanged:
+			err = s.examine(ctx)
 		}
-		if err := s.examine(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -44,37 +51,44 @@ func (s *server) keep(ctx context.Context) error {
 // examine finds out how the worker is and acts on a change.
 func (s *server) examine(ctx context.Context) error {
 	state := s.condition(ctx)
-	if state == s.health || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
-	if (state == HealthOK) != (s.sub != nil) {
-		if err := s.enter(ctx, state); err != nil {
-			return err
-		}
+	if placed, err := s.place(ctx, state); err != nil || !placed {
+		return err
+	}
+	if state != s.health {
+		s.sayHealth(state)
 	}
 	return s.announce(state)
 }
 
-// enter joins the queue group or leaves it. What the worker has taken up
-// already, it ends.
-func (s *server) enter(ctx context.Context, state string) error {
+// place joins the queue group or leaves it, as state wants it. What the worker has
+// taken up already, it ends. placed is false where it should have joined and could
+// not: it tries again.
+func (s *server) place(ctx context.Context, state string) (placed bool, err error) {
 	if state != HealthOK {
-		s.log.Error("link cannot work and takes no more asks", "link", s.name, "reason", state)
-		s.leave()
-		s.sub = nil
-		return nil
+		s.leaveGroup()
+		return true, nil
 	}
-	err := s.join(ctx)
-	switch {
-	case err == nil:
+	if s.group != nil {
+		return true, nil
+	}
+	err = s.join(ctx)
+	if err == nil || errors.Is(err, ErrForbidden) || ctx.Err() != nil {
+		return err == nil, err
+	}
+	s.log.Warn("link can work and could not join; it tries again", "link", s.name, "error", err)
+	s.leaveGroup()
+	return false, nil
+}
+
+func (s *server) sayHealth(state string) {
+	if state == HealthOK {
 		s.log.Info("link can work and takes asks", "link", s.name)
-	case ctx.Err() == nil && !errors.Is(err, ErrForbidden):
-		s.log.Warn("link can work and could not join; it tries again", "link", s.name, "error", err)
-		s.leave()
-		s.sub = nil
-		return nil
+	} else {
+		s.log.Error("link cannot work and takes no more asks", "link", s.name, "reason", state)
 	}
-	return err
 }
 
 // condition is HealthOK, or why the worker cannot work.
@@ -118,18 +132,23 @@ func (s *server) checked() (err error) {
 	return s.check(ctx)
 }
 
-// announce tells discovery how the worker is. The new word stands before the old
-// one goes: at no moment does the link look like one that does not run.
-func (s *server) announce(state string) error {
+// announce tells discovery how the worker is, if that is new. The new word stands
+// before the old one goes: at no moment does the link look like one that does not
+// run.
+func (s *server) announce(health string) error {
+	word := s.word(health)
 	was := s.service
+	if was != nil && maps.Equal(word, s.told) {
+		return nil
+	}
 	service, err := micro.AddService(s.nc, micro.Config{
 		Name: protocol.ServiceLink, Version: s.version, Description: "a judge in the chain of an Assent node",
-		Metadata: map[string]string{"link": s.name, "node": s.node, "version": s.version, MetadataHealth: state},
+		Metadata: word,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: announcing the link: %w", ErrName, err)
 	}
-	s.service, s.health = service, state
+	s.service, s.health, s.told = service, health, word
 	if was != nil {
 		if err := was.Stop(); err != nil && !s.nc.IsClosed() {
 			s.log.Warn("link's earlier word is still in discovery", "link", s.name, "error", err)
@@ -138,21 +157,42 @@ func (s *server) announce(state string) error {
 	return nil
 }
 
+// word is all that the worker says of itself. What State adds cannot take the
+// place of what is said here.
+func (s *server) word(health string) map[string]string {
+	word := map[string]string{}
+	if s.state != nil {
+		state := s.state()
+		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(state)), func(k string) bool { return !protocol.ValidToken(k) })
+		for _, k := range keys[:min(len(keys), maxState)] {
+			word[k] = protocol.Safe(state[k], maxHealth, false)
+		}
+	}
+	word["link"], word["node"], word["version"], word[MetadataHealth] = s.name, s.node, s.version, health
+	delete(word, MetadataWorker)
+	if s.worker != "" {
+		word[MetadataWorker] = s.worker
+	}
+	return word
+}
+
 // late counts an ask whose link has not returned by its deadline, and done takes
 // it back when it has. A worker all of whose slots are lost that way would turn
 // every ask away.
 func (s *server) late() (done func()) {
 	s.stuck.Add(1)
-	s.tellStuck()
+	tell(s.stuckChanged)
 	return func() {
 		s.stuck.Add(-1)
-		s.tellStuck()
+		tell(s.stuckChanged)
 	}
 }
 
-func (s *server) tellStuck() {
+// tell says that something is another; who has been told already, and has not
+// looked yet, is not told twice.
+func tell(changed chan<- struct{}) {
 	select {
-	case s.stuckChanged <- struct{}{}:
-	default: // told already, and not looked at yet
+	case changed <- struct{}{}:
+	default:
 	}
 }

@@ -21,8 +21,9 @@ const (
 )
 
 // FailureBusy is the failure of a defer that was given because as many asks as
-// the link may judge at once were already being judged.
-const FailureBusy = "busy"
+// the link may judge at once were already being judged. To a gate it is no
+// verdict: it asks another worker.
+const FailureBusy = protocol.FailureBusy
 
 // What a link says of itself for discovery, beside its name, node and version.
 const (
@@ -30,8 +31,13 @@ const (
 	// cannot work.
 	MetadataHealth = "health"
 	HealthOK       = "ok"
+	// MetadataWorker is the key of the worker's own name, under which a gate can
+	// ask it and no other worker of the link.
+	MetadataWorker = "worker"
 	// maxHealth bounds the announced reason, in bytes.
 	maxHealth = 200
+	// maxState bounds what State may add: keys, and bytes of a value.
+	maxState = 16
 )
 
 // Option changes how Serve serves.
@@ -45,6 +51,8 @@ type config struct {
 	unable      string
 	check       func(context.Context) error
 	healthEvery time.Duration
+	state       func() map[string]string
+	changed     <-chan struct{}
 	log         *slog.Logger
 	ready       func()
 }
@@ -57,7 +65,8 @@ func Node(name string) Option { return func(c *config) { c.node = name } }
 func Version(v string) Option { return func(c *config) { c.version = v } }
 
 // Concurrency is how many asks the link judges at once; the next one is
-// answered at once with a defer whose failure is FailureBusy.
+// answered at once with a defer whose failure is FailureBusy, and gates ask another
+// worker.
 func Concurrency(n int) Option { return func(c *config) { c.concurrency = n } }
 
 // Grace is how long Serve waits, after its context has ended, for asks that are
@@ -76,6 +85,16 @@ func Health(check func(context.Context) error) Option { return func(c *config) {
 // HealthEvery is how often the check of Health is called; DefaultHealthEvery
 // without it.
 func HealthEvery(d time.Duration) Option { return func(c *config) { c.healthEvery = d } }
+
+// State adds to what the worker says of itself for discovery, for those who list
+// running links: state is called before it is announced, then as often as the
+// health check and whenever changed (which may be nil) delivers, and what is new is
+// announced anew. Its keys are tokens other than those that Serve announces itself;
+// no more than 16 are announced, their values cut short. Put no secret into it.
+// state must not wait.
+func State(state func() map[string]string, changed <-chan struct{}) Option {
+	return func(c *config) { c.state, c.changed = state, changed }
+}
 
 // Unhealthy is Health for what does not mend while the process runs: it takes no
 // asks, and says why. Put no secret into the reason.

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,17 +59,20 @@ func Serve(ctx context.Context, nc *nats.Conn, name string, l Link, opts ...Opti
 // server is one link being served.
 type server struct {
 	config
-	name    string
-	subject string
-	nc      *nats.Conn
-	link    Link
+	name       string
+	subject    string
+	worker     string // its own name
+	ownSubject string
+	nc         *nats.Conn
+	link       Link
 
 	// Those of the goroutine that runs keep.
-	sub      *nats.Subscription // nil while it is no member of the queue group
-	closed   chan struct{}      // sub has delivered its last request
+	group    *subscription // nil while it is no member of the queue group
+	own      *subscription // under the worker's own name; nil where it may not
 	service  micro.Service
-	health   string     // as announced last
-	checking chan error // of a health check that runs
+	health   string            // as announced last
+	told     map[string]string // likewise
+	checking chan error        // of a health check that runs
 
 	stuck        atomic.Int64  // asks whose link has not returned by the deadline
 	stuckChanged chan struct{} // that number is another
@@ -98,8 +102,13 @@ func newServer(ctx context.Context, nc *nats.Conn, name string, l Link, opts []O
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrName, err)
 	}
+	worker := rand.Text()
+	own, err := subjects.Worker(name, worker)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrName, err)
+	}
 	s := &server{
-		config: c, name: name, subject: subject, nc: nc, link: l,
+		config: c, name: name, subject: subject, worker: worker, ownSubject: own, nc: nc, link: l,
 		stuckChanged: make(chan struct{}, 1), slots: make(chan struct{}, c.concurrency),
 	}
 	// Asks at work outlive ctx: a link that is told to leave finishes them.
@@ -111,6 +120,9 @@ func newServer(ctx context.Context, nc *nats.Conn, name string, l Link, opts []O
 // it.
 func (s *server) start(ctx context.Context) error {
 	s.health = HealthOK
+	if err := s.listenAlone(ctx); err != nil {
+		return err
+	}
 	state := s.condition(ctx)
 	if state != HealthOK {
 		s.log.Error("link cannot work and takes no asks", "link", s.name, "reason", state)
@@ -125,27 +137,39 @@ func (s *server) start(ctx context.Context) error {
 
 // join joins the link's queue group and makes sure that the server lets it.
 func (s *server) join(ctx context.Context) error {
-	sub, err := s.nc.QueueSubscribe(s.subject, s.name, s.receive)
+	group, err := s.subscribe(s.subject, s.name)
 	if err != nil {
-		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+		return err
 	}
-	closed := make(chan struct{})
-	s.sub, s.closed = sub, closed
-	sub.SetClosedHandler(func(string) { close(closed) })
-	if err := sub.SetPendingLimits(pendingRequests, pendingBytes); err != nil {
-		return fmt.Errorf("subscribing to %s: %w", s.subject, err)
+	s.group = group
+	return s.permitted(ctx, s.subject)
+}
+
+// listenAlone hears what is for this worker alone. A server whose rights are from
+// before there was such a subject refuses; then the worker has no name of its own.
+func (s *server) listenAlone(ctx context.Context) error {
+	own, err := s.subscribe(s.ownSubject, "")
+	if err != nil {
+		return err
 	}
-	return s.permitted(ctx)
+	err = s.permitted(ctx, s.ownSubject)
+	if errors.Is(err, ErrForbidden) {
+		own.leave(stopTime)
+		s.worker = ""
+		return nil
+	}
+	s.own = own
+	return err
 }
 
 // permitted waits for the server's word on the subscription: a refusal comes
 // asynchronously, and a link that is never asked must not look like one that is.
-func (s *server) permitted(ctx context.Context) error {
+func (s *server) permitted(ctx context.Context, subject string) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
 	err := s.nc.LastError()
-	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+s.subject+`"`) {
+	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
 		return fmt.Errorf("%w: issue it for this link: %w", ErrForbidden, err)
 	}
 	return nil
@@ -168,7 +192,8 @@ func (s *server) stop() error {
 			s.log.Warn("link could not leave discovery", "link", s.name, "error", err)
 		}
 	}
-	s.leave()
+	s.leaveGroup()
+	s.own.leave(s.grace)
 	if err := s.waitWork(); err != nil {
 		return err
 	}
@@ -179,29 +204,6 @@ func (s *server) stop() error {
 		return fmt.Errorf("link %s: sending the last verdicts: %w", s.name, err)
 	}
 	return nil
-}
-
-// leave ends the subscription, if there is one, when everything that it holds
-// has been taken up.
-func (s *server) leave() {
-	if s.sub == nil {
-		return
-	}
-	if err := s.sub.Drain(); err == nil && s.isClosedWithin(s.grace) {
-		return
-	}
-	// No drain while the connection is away: what is queued there is late anyway.
-	_ = s.sub.Unsubscribe()
-	s.isClosedWithin(stopTime)
-}
-
-func (s *server) isClosedWithin(d time.Duration) bool {
-	select {
-	case <-s.closed:
-		return true
-	case <-time.After(d):
-		return false
-	}
 }
 
 // waitWork waits for the handlers, then ends their contexts, then gives up on

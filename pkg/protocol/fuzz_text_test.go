@@ -23,7 +23,7 @@ const (
 
 // slowSubject is the contract's table of subjects as one regular expression.
 var slowSubject = regexp.MustCompile(strings.NewReplacer("T", slowToken, "U", slowID).Replace(
-	`^assent\.v1\.T\.(?:(?:ask|cancel|project|relay|withdraw|confirm|link|terminal|event)\.T|(?:query|log)\.T\.T|answer\.T\.U` +
+	`^assent\.v1\.T\.(?:(?:ask|cancel|project|relay|withdraw|confirm|link|terminal|event)\.T|(?:query|log|worker)\.T\.T|answer\.T\.U` +
 		`|decision\.U\.T\.T\.(?:allow|deny)|review\.U(?:\.T){1,4})$`))
 
 func FuzzParseSubject(f *testing.F) {

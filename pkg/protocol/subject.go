@@ -39,6 +39,7 @@ const (
 	KindWithdraw Kind = "withdraw"
 	KindConfirm  Kind = "confirm"
 	KindLink     Kind = "link"
+	KindWorker   Kind = "worker"
 	KindQuery    Kind = "query"
 	KindLog      Kind = "log"
 	KindTerminal Kind = "terminal"
@@ -51,7 +52,7 @@ const (
 // subjectTokens is how many tokens follow each kind. A review event may hold
 // dots, so its count is the least; maxEventTokens bounds it.
 var subjectTokens = map[Kind]int{
-	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindWithdraw: 1, KindConfirm: 1, KindLink: 1,
+	KindAsk: 1, KindCancel: 1, KindProject: 1, KindRelay: 1, KindWithdraw: 1, KindConfirm: 1, KindLink: 1, KindWorker: 2,
 	KindQuery: 2, KindLog: 2, KindTerminal: 1, KindAnswer: 2, KindEvent: 1,
 	KindDecision: 4, KindReview: 2,
 }
@@ -168,6 +169,19 @@ func (s Subjects) Confirm(gate string) (string, error) { return s.named(KindConf
 
 // Link is where the judge called link is asked.
 func (s Subjects) Link(link string) (string, error) { return s.named(KindLink, "link", link) }
+
+// Worker is where one worker of the judge called link is asked, and no other:
+// the second attempt goes there, for a queue group may pick the same stuck worker
+// again.
+func (s Subjects) Worker(link, worker string) (string, error) {
+	if err := CheckToken("link", link); err != nil {
+		return "", err
+	}
+	if err := CheckToken("worker", worker); err != nil {
+		return "", err
+	}
+	return s.join(KindWorker, link, worker)
+}
 
 // Terminal is where a terminal of that kind is asked.
 func (s Subjects) Terminal(kind string) (string, error) {

@@ -155,6 +155,9 @@ const (
 	FailureError        = "error"
 	FailureMalformed    = "malformed"
 	FailureExpired      = "expired"
+	// FailureBusy is a worker's word that it judges as many asks as it may: no
+	// verdict, as long as another worker may take the ask.
+	FailureBusy = "busy"
 )
 
 // TerminalKind is who ends an ask.

@@ -2,20 +2,11 @@ package gate
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/assent-dev/assent/pkg/protocol"
 )
-
-// acceptance is how long a worker may take to say that it is at work, before
-// the gate asks the link once more. A queue group picks blindly: one stuck
-// worker must not cost the ask its link.
-const acceptance = 500 * time.Millisecond
 
 // walkChain asks the links of h that have not been asked, in the order of the
 // configuration, until one decides. What each did is stored before the next is
@@ -146,116 +137,6 @@ func (g *Gate) reconsider(ctx context.Context, h *held) error {
 		p.Trail = append(slices.Clone(p.Trail[:last]), entry)
 		p.Stage = nextStage(*p)
 	})
-}
-
-// attempt is the outcome of one request to a link.
-type attempt struct {
-	verdict protocol.Verdict
-	failure string
-}
-
-// consult asks link, and once more when no worker says within acceptance that
-// it is at work, but never after an answer. The first verdict counts, and none is
-// waited for after it.
-func (g *Gate) consult(ctx context.Context, p protocol.Pending, link string) (protocol.Verdict, string) {
-	actx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan attempt, 2)
-	running := 0
-	var issued []*capability
-	defer func() { g.capabilities.revoke(issued...) }()
-	begin := func() *capability {
-		c := g.capabilities.issue(p, link, deadlineOf(ctx))
-		issued = append(issued, c)
-		running++
-		g.desk.wg.Go(func() {
-			v, failure := g.request(actx, p, link, c)
-			results <- attempt{v, failure}
-		})
-		return c
-	}
-
-	accepted := begin().accepted
-	second := time.NewTimer(acceptance)
-	defer second.Stop()
-	for {
-		select {
-		case r := <-results:
-			running--
-			// An attempt that comes to nothing says nothing about the other, which
-			// may still be at work.
-			if r.failure != "" && running > 0 {
-				continue
-			}
-			return r.verdict, r.failure
-		case <-accepted:
-			second.Stop()
-			accepted = nil
-		case <-second.C:
-			// All that came while the timer ran counts, in whatever order it is seen.
-			if !isClosed(accepted) && len(results) == 0 {
-				begin()
-			}
-		case <-ctx.Done():
-			return protocol.Verdict{}, protocol.FailureTimeout
-		}
-	}
-}
-
-// request sends one link request and reads the one reply.
-func (g *Gate) request(ctx context.Context, p protocol.Pending, link string, c *capability) (protocol.Verdict, string) {
-	msg, err := g.linkRequest(p, link, c)
-	if err != nil {
-		g.fail("link", "link could not be asked", p.Ask.ID, err)
-		return protocol.Verdict{}, protocol.FailureError
-	}
-	answer, err := g.nc.RequestMsgWithContext(ctx, msg)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return protocol.Verdict{}, protocol.FailureUnregistered
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return protocol.Verdict{}, protocol.FailureTimeout
-	case err != nil:
-		g.log.Warn("link could not be asked", "ask", p.Ask.ID, "link", link, "err", err)
-		return protocol.Verdict{}, protocol.FailureError
-	case answer.Header.Get(protocol.HeaderErrorCode) != "":
-		return protocol.Verdict{}, protocol.FailureError
-	}
-	v, err := protocol.ReadVerdictFor(p.Ask.ID, answer.Data)
-	if err != nil {
-		g.log.Warn("link's answer is no verdict", "ask", p.Ask.ID, "link", link, "err", err)
-		return protocol.Verdict{}, protocol.FailureMalformed
-	}
-	return v, ""
-}
-
-func (g *Gate) linkRequest(p protocol.Pending, link string, c *capability) (*nats.Msg, error) {
-	subject, err := g.subjects.Link(link)
-	if err != nil {
-		return nil, err
-	}
-	body, err := protocol.Write(protocol.LinkRequest{
-		Link: link, Ask: p.Ask, Asks: p.Asks, Units: p.Units, Deadline: c.deadline, Query: c.query, Log: c.log,
-		PolicyRevision: p.Policy.Revision,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("asking link %s: %w", link, err)
-	}
-	return &nats.Msg{Subject: subject, Data: body}, nil
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-func deadlineOf(ctx context.Context) time.Time {
-	d, _ := ctx.Deadline()
-	return d.UTC()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

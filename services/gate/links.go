@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -30,13 +31,15 @@ type links struct {
 	node string
 
 	mu     sync.Mutex
-	seen   map[string]string // by link: healthOK, or why none of its workers can work
+	seen   map[string]string   // by link: healthOK, or why none of its workers can work
+	names  map[string][]string // by link: its workers that can work and have a name
 	looked time.Time
 }
 
 // A link's word on itself: metadata that pkg/link announces.
 const (
 	metadataHealth = "health"
+	metadataWorker = "worker"
 	healthOK       = "ok"
 	maxHealth      = 200 // bytes
 )
@@ -97,39 +100,46 @@ func missing(chain []string, seen map[string]string) bool {
 	return slices.ContainsFunc(chain, func(link string) bool { return seen[link] == "" })
 }
 
+// workers are the names of those workers of link last seen that can work, in any
+// order.
+func (l *links) workers(link string) []string {
+	l.mu.Lock()
+	names := slices.Clone(l.names[link])
+	l.mu.Unlock()
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}
+
+// awake is the worker of link that answers first at this moment and can work; ""
+// if none does that can be asked by its own name.
+func (l *links) awake(ctx context.Context, link string) (name string) {
+	l.each(ctx, resolveListen, func(w worker) (enough bool) {
+		if w.link == link && w.health == healthOK && protocol.ValidToken(w.name) {
+			name = w.name
+		}
+		return name != ""
+	})
+	return name
+}
+
 // look asks once and takes what answers within listen, or until all of enough
 // have answered.
 func (l *links) look(ctx context.Context, listen time.Duration, enough []string) {
-	subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
-	if err != nil {
-		return
-	}
-	inbox := l.nc.NewRespInbox()
-	sub, err := l.nc.SubscribeSync(inbox)
-	if err != nil {
-		return
-	}
-	defer sub.Unsubscribe()
-	if l.nc.PublishRequest(subject, inbox, []byte("{}")) != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, listen)
-	defer cancel()
-	seen := map[string]string{}
+	seen, names := map[string]string{}, map[string][]string{}
 	whole := true
-	for range maxDiscovered {
-		msg, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			break // the time is over, or nobody is there
-		}
+	asked := l.each(ctx, listen, func(w worker) bool {
 		// One worker that can work is enough of a link.
-		if link, health := l.linkOf(msg.Data); link != "" && seen[link] != healthOK {
-			seen[link] = health
+		if seen[w.link] != healthOK {
+			seen[w.link] = w.health
 		}
-		if enough != nil && !missing(enough, seen) {
-			whole = false
-			break
+		if w.health == healthOK && protocol.ValidToken(w.name) {
+			names[w.link] = append(names[w.link], w.name)
 		}
+		whole = enough == nil || missing(enough, seen)
+		return !whole
+	})
+	if !asked {
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,19 +150,58 @@ func (l *links) look(ctx context.Context, listen time.Duration, enough []string)
 				seen[known] = health
 			}
 		}
+		names = l.names
 	}
-	l.seen, l.looked = seen, time.Now()
+	l.seen, l.names, l.looked = seen, names, time.Now()
 }
 
-// linkOf is the name of the link of this node that answers with data, or "", and
-// how it says it is. One that does not say can work.
-func (l *links) linkOf(data []byte) (name, health string) {
+// worker is what one worker says of itself. Nothing of it is proven.
+type worker struct {
+	link   string
+	name   string // what it can be asked under alone; "" if it cannot
+	health string // healthOK, or why it cannot work
+}
+
+// each asks the node's workers once and hands what answers within listen to take,
+// until that has enough; false when nobody could be asked.
+func (l *links) each(ctx context.Context, listen time.Duration, take func(worker) (enough bool)) bool {
+	subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
+	if err != nil {
+		return false
+	}
+	inbox := l.nc.NewRespInbox()
+	sub, err := l.nc.SubscribeSync(inbox)
+	if err != nil {
+		return false
+	}
+	defer sub.Unsubscribe()
+	if l.nc.PublishRequest(subject, inbox, []byte("{}")) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, listen)
+	defer cancel()
+	for range maxDiscovered {
+		msg, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break // the time is over, or nobody is there
+		}
+		if w, ok := l.workerOf(msg.Data); ok && take(w) {
+			break
+		}
+	}
+	return true
+}
+
+// workerOf is the worker of this node that answers with data. One that does not
+// say how it is can work.
+func (l *links) workerOf(data []byte) (worker, bool) {
 	var info micro.Info
 	if json.Unmarshal(data, &info) != nil || info.Name != protocol.ServiceLink || info.Metadata["node"] != l.node {
-		return "", ""
+		return worker{}, false
 	}
-	if name = info.Metadata["link"]; !protocol.ValidToken(name) {
-		return "", ""
+	w := worker{
+		link: info.Metadata["link"], name: info.Metadata[metadataWorker],
+		health: cmp.Or(protocol.Safe(info.Metadata[metadataHealth], maxHealth, false), healthOK),
 	}
-	return name, cmp.Or(protocol.Safe(info.Metadata[metadataHealth], maxHealth, false), healthOK)
+	return w, protocol.ValidToken(w.link)
 }

@@ -107,7 +107,7 @@ func TestAnAttemptThatComesToNothingLeavesTheOther(t *testing.T) {
 	}{
 		"junk of the second":      {func(c linkCall) { c.reply("yes!") }, "one=deny"},
 		"an error of the second":  {func(c linkCall) { c.header(protocol.HeaderErrorCode, "500") }, "one=deny"},
-		"a verdict of the second": {func(c linkCall) { c.verdict("defer", "", "busy") }, "one=defer/busy"},
+		"a verdict of the second": {func(c linkCall) { c.verdict("defer", "", "over_budget") }, "one=defer/over_budget"},
 		"silence of the second":   {func(linkCall) {}, "one=deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
