@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -248,4 +250,45 @@ func TestWhatIsDecidedComesBackToNobody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A person may have many days; the id of the ask is as old as the wait.
+func TestAnAskIsAskedOnAndEndsThoughItsIdIsOld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, humanPolicy(""))
+	r.person()
+	r.gate("g1")
+	a, c := r.agent("ci"), r.child("edge")
+	old := func(ask protocol.Ask) protocol.Ask {
+		ask.ID = ulid.MustNew(ulid.Timestamp(time.Now().Add(-2*protocol.MaxAskAge)), ulid.DefaultEntropy()).String()
+		return ask
+	}
+	mine, theirs := old(a.bash("make")), old(c.bash("ci", "make"))
+	for _, ask := range []protocol.Ask{mine, theirs} {
+		r.entry(ask)
+		r.waiting(ask.ID)
+	}
+	if h := a.once(mine); h.progress == nil {
+		t.Fatalf("got %+v", h)
+	}
+	if h := c.once(theirs); h.progress == nil {
+		t.Fatalf("got %+v", h)
+	}
+	for _, ask := range []protocol.Ask{mine, theirs} {
+		r.answer(ask.ID, yes())
+		r.settled(ask.ID)
+	}
+	want(t, a.decide(mine), allow, protocol.AllowedByHuman)
+	want(t, c.decide(theirs), allow, protocol.AllowedByHuman)
+	t.Run("but another call under it does not, nor one that was never asked", func(t *testing.T) {
+		other := a.bash("make all")
+		other.ID = mine.ID
+		if h := a.once(other); h.code() != protocol.CodeConflict {
+			t.Errorf("got %+v", h)
+		}
+		want(t, a.decide(old(a.bash("make"))), deny, protocol.Invalid)
+		if h := c.once(old(c.bash("ci", "make"))); h.code() != protocol.CodeInvalid {
+			t.Errorf("got %+v", h)
+		}
+	})
 }

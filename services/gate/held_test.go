@@ -17,7 +17,7 @@ func (r *rig) entry(ask protocol.Ask) pending.Item {
 	r.t.Helper()
 	now := time.Now().UTC()
 	return must(r.open.Create(context.Background(), protocol.Pending{
-		Ask: ask, Digest: must(ask.Digest(nodetest.Name))(r.t), Node: nodetest.Name, Role: protocol.TerminalHuman,
+		Ask: ask, Via: ask.Via(), Digest: must(ask.Digest(nodetest.Name))(r.t), Node: nodetest.Name, Role: protocol.TerminalHuman,
 		Stage: "terminal:human", Since: now, Deadline: now.Add(time.Hour),
 	}))(r.t)
 }

@@ -24,7 +24,7 @@ func (g *Gate) serveRelay(m *nats.Msg) {
 	if !ok {
 		return
 	}
-	c, err := g.readRelayed(child, who, m.Data)
+	c, err := g.readRelayed(ctx, child, who, m.Data)
 	if err != nil {
 		g.answerFault(m, protocol.PeekAskID(m.Data, "id"), *g.misrelayed(ctx, child, m.Data, err))
 		return
@@ -38,16 +38,16 @@ func (g *Gate) serveRelay(m *nats.Msg) {
 
 // readRelayed reads an ask of a child. Nobody sits at its session who would be an
 // approver of this node.
-func (g *Gate) readRelayed(child string, who protocol.Requester, data []byte) (call, error) {
+func (g *Gate) readRelayed(ctx context.Context, child string, who protocol.Requester, data []byte) (call, error) {
 	now := time.Now().UTC()
 	ask, err := protocol.ReadRelayedAsk(child, g.node, data)
+	ask.Session.Interactive = false
 	if err == nil {
-		err = ask.CheckTime(now)
+		err = g.checkTime(ctx, ask, now)
 	}
 	if err != nil {
 		return call{}, err
 	}
-	ask.Session.Interactive = false
 	digest, err := ask.Digest(g.node)
 	return call{ask: ask, digest: digest, requester: who, askedAt: now}, err
 }

@@ -85,7 +85,7 @@ func (g *Gate) readAsk(ctx context.Context, agent string, who protocol.Requester
 	now := time.Now().UTC()
 	ask, err := protocol.ReadAskFor(agent, data)
 	if err == nil {
-		err = ask.CheckTime(now)
+		err = g.checkTime(ctx, ask, now)
 	}
 	if err != nil {
 		return call{}, g.invalid(ctx, agent, who, data, err)
@@ -95,6 +95,27 @@ func (g *Gate) readAsk(ctx context.Context, agent string, who protocol.Requester
 		return call{}, g.invalid(ctx, agent, who, data, err)
 	}
 	return call{ask: ask, digest: digest, requester: who, askedAt: now}, refusal{}
+}
+
+// checkTime refuses an id whose time lies too far from now, but for one that is
+// open or decided here: whoever asks has waited for a person so long, and the
+// longest wait is many days.
+func (g *Gate) checkTime(ctx context.Context, ask protocol.Ask, now time.Time) error {
+	err := ask.CheckTime(now)
+	if err == nil {
+		return nil
+	}
+	if _, open := g.mirror.get(ask.ID); open {
+		return nil
+	}
+	if g.limits.tooFast(call{ask: ask, askedAt: now}, g.policy.current()) {
+		return err // and is refused as too fast
+	}
+	digest, derr := ask.Digest(g.node)
+	if d, decided, ferr := g.recorder.Find(ctx, ask.ID); ferr == nil && derr == nil && decided && d.CallDigest == digest {
+		return nil
+	}
+	return err
 }
 
 func (g *Gate) invalid(ctx context.Context, agent string, who protocol.Requester, data []byte, cause error) refusal {
