@@ -2,17 +2,11 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/url"
-	"strings"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -22,9 +16,6 @@ const (
 	AnthropicToolChoice = "tool"
 )
 
-// maxText bounds what is kept of a model's prose, in bytes.
-const maxText = 2048
-
 // AnthropicInfo is the Info of a call for model before it is made.
 func AnthropicInfo(model string) Info {
 	return Info{API: AnthropicAPI, ToolChoice: AnthropicToolChoice, ModelID: "anthropic/" + model}
@@ -32,9 +23,8 @@ func AnthropicInfo(model string) Info {
 
 // Anthropic speaks the Anthropic Messages API. Use NewAnthropic.
 type Anthropic struct {
+	caller
 	messages anthropic.MessageService
-	key      string
-	retry    retryPolicy
 }
 
 // NewAnthropic returns a provider that authenticates with key. baseURL is
@@ -56,140 +46,97 @@ func NewAnthropic(key, baseURL string) (*Anthropic, error) {
 		}
 		opts = append(opts, option.WithBaseURL(baseURL))
 	}
-	return &Anthropic{messages: anthropic.NewClient(opts...).Messages, key: key, retry: defaultRetry}, nil
-}
-
-// CheckBaseURL accepts an http or https URL with a host and nothing that hides
-// a second meaning: no user, query or fragment.
-func CheckBaseURL(s string) error {
-	u, err := url.Parse(s)
-	if err != nil {
-		return fmt.Errorf("base URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("base URL %q: want http://HOST or https://HOST, without user, query or fragment", u.Redacted())
-	}
-	return nil
+	return &Anthropic{caller: caller{key: key, retry: defaultRetry}, messages: anthropic.NewClient(opts...).Messages}, nil
 }
 
 // Ask implements Provider.
 func (a *Anthropic) Ask(ctx context.Context, r Request) (ToolCall, Info, error) {
 	info := AnthropicInfo(r.Model)
-	params, err := anthropicParams(r)
+	tools, err := checkRequest(r)
 	if err != nil {
 		return ToolCall{}, info, err
 	}
-	start := time.Now()
-	var call ToolCall
-	err = a.retry.do(ctx, func() error {
-		info.Attempts++
-		message, err := a.messages.New(ctx, params)
-		if err != nil {
-			return a.failure(ctx, err)
-		}
-		call, info.Text, err = readAnthropic(message, r.Tool.Name)
-		return err
-	})
-	info.Latency = time.Since(start)
-	if err != nil {
-		return ToolCall{}, info, err
-	}
-	return call, info, nil
+	return a.ask(ctx, r, info, &anthropicTalk{messages: a.messages, params: anthropicParams(r, tools), verdict: r.Tool.Name})
 }
 
-func anthropicParams(r Request) (anthropic.MessageNewParams, error) {
-	// The SDK takes a schema apart; it must come out whole, so all of it but the
-	// type goes through as it is.
-	schema := anthropic.ToolInputSchemaParam{ExtraFields: map[string]any{}}
-	var fields map[string]jsontext.Value
-	if err := json.Unmarshal(r.Tool.Schema, &fields); err != nil {
-		return anthropic.MessageNewParams{}, fmt.Errorf("%w: schema of tool %s: %w", ErrCall, r.Tool.Name, err)
-	}
-	for k, v := range fields {
-		if k != "type" {
-			schema.ExtraFields[k] = jsonRaw(v)
-		}
-	}
-	return anthropic.MessageNewParams{
+func anthropicParams(r Request, tools []tool) anthropic.MessageNewParams {
+	p := anthropic.MessageNewParams{
 		Model:     anthropic.Model(r.Model),
 		MaxTokens: int64(r.MaxTokens),
 		System:    []anthropic.TextBlockParam{{Text: r.System}},
 		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(r.User))},
-		Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
-			Name: r.Tool.Name, Description: param.NewOpt(r.Tool.Description), InputSchema: schema,
-		}}},
-		ToolChoice: anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
-			Name: r.Tool.Name, DisableParallelToolUse: param.NewOpt(true),
-		}},
-	}, nil
+	}
+	for _, t := range tools {
+		// The SDK would take the schema apart and write its members in any order.
+		schema := param.Override[anthropic.ToolInputSchemaParam](jsonRaw(object(t.schema)))
+		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+			Name: t.name, Description: param.NewOpt(t.description), Strict: param.NewOpt(true),
+			InputSchema: schema,
+		}})
+	}
+	return p
 }
 
-// readAnthropic takes the one call of tool out of a message. An answer that was
-// cut off may hold a call that looks whole, so the reason it stopped comes first.
-func readAnthropic(m *anthropic.Message, tool string) (call ToolCall, text string, err error) {
-	if m == nil || !m.JSON.Content.Valid() {
-		return ToolCall{}, "", fmt.Errorf("%w: the reply is no message", ErrCall)
+// anthropicTalk is a conversation. Each request holds all of it: the API keeps
+// nothing.
+type anthropicTalk struct {
+	messages anthropic.MessageService
+	params   anthropic.MessageNewParams
+	verdict  string
+}
+
+func (t *anthropicTalk) say(ctx context.Context, forced bool) (turn, error) {
+	t.params.ToolChoice = anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
+	if forced {
+		t.params.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
+			Name: t.verdict, DisableParallelToolUse: param.NewOpt(true),
+		}}
 	}
-	calls := 0
+	m, err := t.messages.New(ctx, t.params)
+	if err != nil {
+		return turn{}, &sdkError{err}
+	}
+	if m == nil || !m.JSON.Content.Valid() {
+		return turn{}, fmt.Errorf("%w: the reply is no message", ErrMalformed)
+	}
+	return readAnthropic(m), nil
+}
+
+func readAnthropic(m *anthropic.Message) turn {
+	u := m.Usage
+	out := turn{stop: anthropicStop(m.StopReason), usage: Usage{
+		Input:  u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens,
+		Output: u.OutputTokens,
+	}}
 	for _, block := range m.Content {
 		switch block.Type {
 		case "text":
-			text = clip(text+block.Text, maxText)
+			out.text += block.Text
 		case "tool_use":
-			calls++
-			if block.Name == tool {
-				call.Input = jsontext.Value(block.Input)
-			}
+			out.calls = append(out.calls, call{block.ID, block.Name, jsontext.Value(block.Input)})
 		}
 	}
-	switch {
-	case m.StopReason == anthropic.StopReasonRefusal:
-		err = ErrRefused
-	case m.StopReason == anthropic.StopReasonMaxTokens || m.StopReason == anthropic.StopReasonModelContextWindowExceeded:
-		err = fmt.Errorf("%w: %s", ErrCutOff, m.StopReason)
-	case calls != 1 || call.Input.Kind() != '{':
-		err = fmt.Errorf("%w: %d tool calls, want one of %s with an object", ErrNoToolCall, calls, tool)
-	}
-	if err != nil {
-		return ToolCall{}, text, err
-	}
-	return call, text, nil
+	return out
 }
 
-// failure sorts an error of the SDK. Its own text is not passed on whole: a
-// server may echo what it was sent.
-func (a *Anthropic) failure(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return ErrTimeout
-	}
-	var api *anthropic.Error
-	if !errors.As(err, &api) {
-		failed := fmt.Errorf("%w: %s", ErrCall, a.redact(err.Error()))
-		if lost := new(url.Error); errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return &passing{err: failed}
-		}
-		return failed // an answer, but none of a model server: it will not change
-	}
-	text := fmt.Sprintf("status %d %s: %s", api.StatusCode, api.Type(), a.redact(api.Message))
-	switch {
-	case api.StatusCode == 401 || api.StatusCode == 403:
-		return fmt.Errorf("%w: %s", ErrAuth, text)
-	case api.StatusCode == 404:
-		return fmt.Errorf("%w: %s", ErrModel, text)
-	case api.StatusCode == 408 || api.StatusCode == 409 || api.StatusCode == 429 || api.StatusCode >= 500:
-		return &passing{err: fmt.Errorf("%w: %s", ErrCall, text), after: retryAfter(api.Response)}
+func anthropicStop(why anthropic.StopReason) stop {
+	switch why {
+	case anthropic.StopReasonToolUse, anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence:
+		return stopDone
+	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
+		return stopLength
+	case anthropic.StopReasonRefusal:
+		return stopRefusal
 	default:
-		return fmt.Errorf("%w: %s", ErrCall, text)
+		return stopUnknown
 	}
 }
 
-func (a *Anthropic) redact(s string) string {
-	return clip(strings.ReplaceAll(s, a.key, "[key]"), 300)
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
+func (t *anthropicTalk) answered(said turn, answers []string) {
+	var calls, results []anthropic.ContentBlockParamUnion
+	for i, c := range said.calls {
+		calls = append(calls, anthropic.NewToolUseBlock(c.id, jsonRaw(c.input), c.name))
+		results = append(results, anthropic.NewToolResultBlock(c.id, answers[i], false))
 	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	t.params.Messages = append(t.params.Messages, anthropic.NewAssistantMessage(calls...), anthropic.NewUserMessage(results...))
 }

@@ -1,55 +1,94 @@
 package llm
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 )
 
-// maxReply bounds a model server's reply, in bytes: it is read whole.
-const maxReply = 1 << 20
+const (
+	// maxReply bounds a model server's reply, in bytes: it is read whole.
+	maxReply = 1 << 20
+	// maxIdle bounds the connections that are kept for the next question.
+	maxIdle = 32
+)
 
 var errReplyTooLarge = errors.New("the reply is larger than 1 MiB")
+
+// CheckBaseURL accepts an http or https URL with a host and nothing that hides
+// a second meaning: no user, query or fragment.
+func CheckBaseURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		// url.Error quotes what it could not parse, which may hold a password.
+		return errors.New("base URL: not a URL")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("base URL %q: want http://HOST or https://HOST, without user, query or fragment", u.Redacted())
+	}
+	return nil
+}
 
 // newHTTPClient returns a client that follows no redirect, which would carry
 // the key to a host that the operator did not name, and reads no endless reply.
 func newHTTPClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = maxIdle
 	return &http.Client{
-		Transport:     boundedTransport{t},
+		Transport:     wholeReplies{t},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-type boundedTransport struct{ next *http.Transport }
+// exchange is what became of one request, for failure: the SDKs' errors tell a
+// lost connection from a broken reply in three different ways, or not at all.
+type exchange struct {
+	status int // 0: no reply
+	header http.Header
+	body   []byte
+}
+
+type exchangeKey struct{}
+
+func withExchange(ctx context.Context) (context.Context, *exchange) {
+	x := new(exchange)
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// wholeReplies reads every reply to its end before it hands it on: a connection
+// that breaks in the middle is then an error of the transport, not of the JSON.
+type wholeReplies struct{ next *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
-func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t wholeReplies) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	res.Body = &boundedBody{ReadCloser: res.Body, left: maxReply}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxReply+1))
+	if closed := res.Body.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && len(body) > maxReply {
+		err = errReplyTooLarge
+	}
+	if err != nil {
+		return nil, err
+	}
+	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+		*x = exchange{status: res.StatusCode, header: res.Header, body: body}
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil
 }
 
 // CloseIdleConnections lets http.Client close the transport's.
-func (t boundedTransport) CloseIdleConnections() { t.next.CloseIdleConnections() }
+func (t wholeReplies) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errReplyTooLarge
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
-}
-
-// jsonRaw hands a JSON value to the SDK, which encodes with encoding/json.
+// jsonRaw hands a JSON value to an SDK, which encodes with encoding/json.
 func jsonRaw(v []byte) json.RawMessage { return json.RawMessage(v) }

@@ -3,8 +3,6 @@ package llm
 import (
 	"context"
 	"errors"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -12,39 +10,41 @@ import (
 
 // retryPolicy bounds how often and how long a call is repeated.
 type retryPolicy struct {
-	attempts int
-	first    time.Duration
-	longest  time.Duration
+	// repeats is for a whole Ask, however many rounds it has.
+	repeats int
+	first   time.Duration
+	longest time.Duration
 }
 
-var defaultRetry = retryPolicy{attempts: 3, first: 200 * time.Millisecond, longest: 2 * time.Second}
+var defaultRetry = retryPolicy{repeats: 2, first: 200 * time.Millisecond, longest: 2 * time.Second}
 
-// passing marks an error that may not come again, and what the server said to
-// wait; 0 = nothing.
-type passing struct {
-	err   error
-	after time.Duration
+// retries are what is left of a policy in one Ask.
+type retries struct {
+	left  int
+	waits backoff.BackOff
 }
 
-func (p *passing) Error() string { return p.err.Error() }
-func (p *passing) Unwrap() error { return p.err }
+func (p retryPolicy) begin() *retries {
+	return &retries{left: p.repeats, waits: backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(p.first), backoff.WithMaxInterval(p.longest), backoff.WithMaxElapsedTime(0))}
+}
 
 // do calls once, and again while the error is passing and both the wait and
 // another attempt as long as the last fit before ctx's deadline: a retry that
 // cannot end in time would only turn a clear error into a timeout.
-func (p retryPolicy) do(ctx context.Context, once func() error) error {
-	waits := backoff.NewExponentialBackOff(backoff.WithInitialInterval(p.first), backoff.WithMaxInterval(p.longest), backoff.WithMaxElapsedTime(0))
-	for attempt := 1; ; attempt++ {
+func (r *retries) do(ctx context.Context, once func() error) error {
+	for {
 		start := time.Now()
 		err := once()
 		var again *passing
 		if err == nil || !errors.As(err, &again) {
 			return err
 		}
-		wait := max(waits.NextBackOff(), again.after)
-		if attempt == p.attempts || !fits(ctx, wait+time.Since(start)) {
+		wait := max(r.waits.NextBackOff(), again.after)
+		if r.left <= 0 || !fits(ctx, wait+time.Since(start)) {
 			return again.err
 		}
+		r.left--
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -58,16 +58,4 @@ func (p retryPolicy) do(ctx context.Context, once func() error) error {
 func fits(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() == nil && (!ok || time.Until(deadline) > d)
-}
-
-// retryAfter is how long the server asks to wait; 0 if it does not say.
-func retryAfter(r *http.Response) time.Duration {
-	if r == nil {
-		return 0
-	}
-	const longest = 24 * 60 * 60
-	if s, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && s > 0 {
-		return time.Duration(min(s, longest)) * time.Second
-	}
-	return 0
 }
