@@ -124,7 +124,7 @@ func (j *Journal) Decision(ctx context.Context, r link.Request, d Decision) {
 func (j *Journal) ShortCircuit(ctx context.Context, r link.Request, path *string, reason string) {
 	j.debug(ctx, r, EventShortCircuit, struct {
 		RequestID string  `json:"requestId"`
-		Path      *string `json:"path,omitempty"`
+		Path      *string `json:"path,omitzero"`
 		Reason    string  `json:"reason"`
 	}{r.Ask.ID, path, reason})
 }
