@@ -1,7 +1,6 @@
 package typopath
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/judge/brief"
 )
 
 // maxCandidates bounds the paths of one ask that are looked at.
@@ -20,10 +20,6 @@ var surfaces = []string{"external_directory", "external_directory_read", "extern
 
 // fileTools are the tools whose path argument is the path of the call.
 var fileTools = []string{"read", "write", "edit", "multiedit", "multi_edit", "notebookedit", "notebook_edit", "apply_patch", "glob", "grep", "find", "ls", "list"}
-
-// secretShaped matches a token that has no business at a model: well-known key
-// prefixes and a JWT.
-var secretShaped = regexp.MustCompile(`(?i)\b(sk-[a-z0-9_-]{16,}|gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|glpat-[a-z0-9_-]{16,}|xox[abprs]-[a-z0-9-]{10,}|AKIA[0-9A-Z]{12,}|eyJ[a-z0-9_-]{8,}\.eyJ[a-z0-9_-]{8,})|://[^/\s]*:[^/\s]*@`)
 
 func leavesProject(entries []protocol.Entry) bool {
 	return slices.ContainsFunc(entries, isExternal)
@@ -61,7 +57,7 @@ func candidates(r link.Request) []string {
 // fit refuses what is no path to look at: too long to match, or with something
 // in it that must not leave for a model.
 func fit(p string) bool {
-	return p != "" && len(p) <= protocol.MaxPath && !secretShaped.MatchString(p)
+	return p != "" && len(p) <= protocol.MaxPath && !brief.SecretShaped(p)
 }
 
 // pathArgument is the path in a file tool's input, as the agents spell it; ""

@@ -64,6 +64,14 @@ func Compile(texts []string) (Patterns, error) {
 // Len is how many patterns there are.
 func (ps Patterns) Len() int { return len(ps.list) }
 
+func (ps Patterns) texts() []string {
+	texts := make([]string, len(ps.list))
+	for i, p := range ps.list {
+		texts[i] = p.text
+	}
+	return texts
+}
+
 func compile(text string) (re *regexp2.Regexp, err error) {
 	shown := protocol.Safe(text, 120, false)
 	defer func() {

@@ -1,11 +1,7 @@
 package typopath
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/judge/brief"
 )
 
 const (
 	maxTokens = 400
-	// maxTeaching bounds what an agent is told; maxDetail what a trail is.
-	maxTeaching = 800
-	maxDetail   = 300
+	// maxDetail bounds what a trail is told.
+	maxDetail = 300
 )
 
 // rules stand after the operator's instructions, so that these cannot be
@@ -51,15 +47,15 @@ type facts struct {
 }
 
 func question(set Settings, r link.Request, hit match) (llm.Request, error) {
-	data, err := json.Marshal(facts{
+	data, err := brief.Data(facts{
 		Path: hit.path, Pattern: hit.pattern, Tool: r.Ask.Tool.Name,
 		Cwd: harmless(r.Ask.Cwd), ProjectRoot: harmless(r.Ask.Project.Root),
-	}, jsontext.EscapeForHTML(true))
+	})
 	if err != nil {
 		return llm.Request{}, fmt.Errorf("%w: facts of the path: %w", llm.ErrCall, err)
 	}
 	return llm.Request{
-		Model: set.Model, System: set.Instructions + rules, User: fence(string(data)), MaxTokens: maxTokens,
+		Model: set.Model, System: set.Instructions + rules, User: brief.Fence(data, set.mark()), MaxTokens: maxTokens,
 		Tool: llm.Tool{Name: toolName, Description: "Gives your verdict on the path.", Schema: jsontext.Value(toolSchema)},
 	}, nil
 }
@@ -69,15 +65,6 @@ func harmless(path string) string {
 		return ""
 	}
 	return path
-}
-
-// fence puts data between two lines that data cannot hold: the mark is made
-// anew for each question.
-func fence(data string) string {
-	mark := make([]byte, 16)
-	_, _ = rand.Read(mark) // never fails: see crypto/rand
-	line := "facts-" + hex.EncodeToString(mark)
-	return line + "\n" + data + "\n" + line
 }
 
 // readOpinion reads what the model put into its tool call. Only the exact word
@@ -92,9 +79,9 @@ func readOpinion(info llm.Info, call llm.ToolCall) finding {
 		f.failure, f.detail = protocol.FailureMalformed, "the model's verdict cannot be read"
 		return f
 	}
-	reason := strings.TrimSpace(protocol.Safe(said.Reason, maxTeaching, false))
+	reason, says := brief.Reason(said.Reason)
 	switch {
-	case said.Verdict == "deny" && strings.ContainsFunc(reason, unicode.IsLetter):
+	case said.Verdict == "deny" && says:
 		return finding{info: info, teaching: reason}
 	case said.Verdict == "deny":
 		f.failure, f.detail = protocol.FailureMalformed, "the model denied without a reason"

@@ -9,11 +9,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/judge/brief"
+	"github.com/assent-dev/assent/services/judge/denials"
+	"github.com/assent-dev/assent/services/judge/journal"
 )
 
 // Kind is the word for this link in the judges' file.
@@ -23,8 +27,6 @@ const (
 	// answerTime is kept back from the ask's deadline for the record and the
 	// verdict: a model that answers in the last moment must not cost both.
 	answerTime = 250 * time.Millisecond
-	// recordTime bounds each write to the log.
-	recordTime = time.Second
 )
 
 // Settings are what the judges' file says of this link. All are required but
@@ -35,6 +37,18 @@ type Settings struct {
 	Patterns     Patterns
 	// Timeout bounds the question to the model, retries included.
 	Timeout time.Duration
+	// Denials remembers what was denied; nil remembers nothing. It is this link's
+	// alone.
+	Denials *denials.Cache
+	// Mark makes the fence's mark; nil is brief.NewMark.
+	Mark brief.Mark
+}
+
+func (s Settings) mark() string {
+	if s.Mark == nil {
+		return brief.NewMark()
+	}
+	return s.Mark()
 }
 
 // Judge is the link. Use New. Its method Judge is a link.Link.
@@ -42,12 +56,21 @@ type Judge struct {
 	set   Settings
 	model llm.Provider
 	log   *slog.Logger
+	out   *journal.Journal
+	// config is what a denial hangs on besides the ask.
+	config []string
+	// denied is how the model was asked that denied last, for the records of
+	// denials that are remembered.
+	denied atomic.Pointer[llm.Info]
 }
 
 // New returns the link. A provider that cannot work is an llm.Unavailable: the
 // link then defers, and each record says why.
 func New(set Settings, model llm.Provider, log *slog.Logger) *Judge {
-	return &Judge{set: set, model: model, log: log}
+	config := append([]string{Kind, set.Model, set.Instructions, rules, toolSchema}, set.Patterns.texts()...)
+	j := &Judge{set: set, model: model, log: log, out: journal.New(log), config: config}
+	j.denied.Store(&llm.Info{})
+	return j
 }
 
 // Judge walks the checks from the cheapest to the dearest; the first miss
@@ -64,9 +87,24 @@ func (j *Judge) Judge(ctx context.Context, r link.Request) (protocol.Verdict, er
 	if miss != "" {
 		return j.shortCircuit(ctx, r, paths[0], miss), nil
 	}
-	f := j.review(ctx, r, hit)
+	f := j.remembered(ctx, r, hit)
 	j.record(ctx, r, hit, f)
 	return f.verdict(), nil
+}
+
+// remembered puts the matched path to the model, unless it has denied the very
+// same before.
+func (j *Judge) remembered(ctx context.Context, r link.Request, hit match) finding {
+	key := denials.KeyOf(r, j.config...)
+	if teaching, ok := j.set.Denials.Lookup(key); ok {
+		return finding{info: *j.denied.Load(), teaching: teaching, cached: true}
+	}
+	f := j.review(ctx, r, hit)
+	if f.teaching != "" {
+		j.denied.Store(&llm.Info{ModelID: f.info.ModelID, API: f.info.API, ToolChoice: f.info.ToolChoice})
+		j.set.Denials.Deny(key, f.teaching)
+	}
+	return f
 }
 
 // review puts the matched path to the model.
@@ -78,7 +116,7 @@ func (j *Judge) review(ctx context.Context, r link.Request, hit match) finding {
 		return unsettled(llm.Info{}, err)
 	}
 	call, info, err := j.model.Ask(within, q)
-	j.debug(ctx, r, eventModelReply, reply(r, info, call))
+	j.out.ModelReply(ctx, r, info, call)
 	if err != nil {
 		j.log.Warn("the model gave no verdict; the ask goes on to the next judge", "ask", r.Ask.ID, "model", info.ModelID, "error", err)
 		return unsettled(info, err)
@@ -106,6 +144,10 @@ type finding struct {
 	// failure is the defer's failure; "" when the model was merely unsure.
 	failure string
 	detail  string
+	// err is what kept the model from answering.
+	err error
+	// cached: the model said so of the same facts before.
+	cached bool
 }
 
 func (f finding) verdict() protocol.Verdict {
@@ -150,11 +192,5 @@ func unsettled(info llm.Info, err error) finding {
 			cause = known.reason
 		}
 	}
-	return finding{info: info, cause: cause, failure: string(cause), detail: protocol.Safe(err.Error(), maxDetail, false)}
-}
-
-// reachedModel says whether the model itself was put the question: not when
-// nothing was sent, the server refused the key, or knows no such model.
-func (f finding) reachedModel() bool {
-	return f.info.Attempts > 0 && f.cause != reasonAuthFailed && f.cause != reasonModelUnresolved
+	return finding{info: info, err: err, cause: cause, failure: string(cause), detail: protocol.Safe(err.Error(), maxDetail, false)}
 }
