@@ -44,7 +44,7 @@ type piece struct {
 }
 
 const (
-	maxPieces = 64
+	maxPieces = 24
 	maxLevels = 8
 )
 

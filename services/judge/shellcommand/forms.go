@@ -19,6 +19,12 @@ func plainShell(program string) bool {
 	return slices.Contains(shells, name) && (dir == "" || dir == "/bin/" || dir == "/usr/bin/")
 }
 
+// isShell says whether a command may be a shell, whatever its path is.
+func isShell(call *syntax.CallExpr) bool {
+	word, ok := onlyLiteral(call.Args[0])
+	return !ok || slices.Contains(shells, path.Base(word))
+}
+
 // handed is the text that a command hands to a shell in one of its words.
 func handed(u *shell.Unit) (text string, found bool, err error) {
 	switch {

@@ -79,7 +79,7 @@ func (w *walk) command(s *syntax.Stmt, call *syntax.CallExpr, fed bool) error {
 	if err := literal(s); err != nil {
 		return err
 	}
-	if doc := input(s); doc != nil {
+	if doc := input(s); doc != nil && (doc.Op != syntax.WordHdoc || isShell(call)) {
 		return w.reads(s, call, doc)
 	}
 	own := w.source(start(s, call), end(s, call))
