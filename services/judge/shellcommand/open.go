@@ -48,7 +48,7 @@ func command(r link.Request) (text, miss string) {
 		switch {
 		case e.HumanOnly:
 			return "", missHumanOnly // the gate would cap an allow: spare the model
-		case onBash(e) && e.Floor && !opaqueFloor(e):
+		case e.Floor && !(onBash(e) && opaqueFloor(e)):
 			return "", missFloor
 		}
 	}
