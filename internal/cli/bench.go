@@ -123,9 +123,14 @@ func (c *benchCommand) progress(s bench.Step) {
 	if !isTerminal(c.env.Stderr) {
 		return
 	}
+	bar(c.env.Stderr, s.Done, s.Of, fmt.Sprintf("%s, %s", s.Work, count(s.Callers, "caller")))
+}
+
+// bar draws how far something has come over the line that a terminal shows.
+func bar(out io.Writer, done, of int, what string) {
 	const width = 24
-	full := width * s.Done / s.Of
-	fmt.Fprintf(c.env.Stderr, "\r\x1b[K%s%s %3d%%  %s, %s", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*s.Done/s.Of, s.Work, count(s.Callers, "caller"))
+	full := width * done / of
+	fmt.Fprintf(out, "\r\x1b[K%s%s %3d%%  %s", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*done/of, what)
 }
 
 func (c *benchCommand) clear() {

@@ -65,7 +65,7 @@ func Auditor(env *Env) *cobra.Command {
 
 // Judge runs the links of a judges file against an existing NATS.
 func Judge(env *Env) *cobra.Command {
-	return serviceCommand(env, protocol.RoleJudge, "judge", "Run the links of a judges file",
+	cmd := serviceCommand(env, protocol.RoleJudge, "judge", "Run the links of a judges file",
 		"Runs every link of the judges file against an existing NATS. Which of them are asked, and in\nwhich order, is the policy's to say (authorizerChain).",
 		func(p place, _ string, f *serviceFlags, log *slog.Logger) (service, error) {
 			if f.config == "" {
@@ -77,6 +77,8 @@ func Judge(env *Env) *cobra.Command {
 			}
 			return judgeService(p.Node, judges, log), nil
 		})
+	cmd.AddCommand(judgeEvalCommand(env))
+	return cmd
 }
 
 // serviceFlags are the flags of the service commands; each has those it needs.
