@@ -29,6 +29,7 @@ func (d *doctor) checkStreams(ctx context.Context) {
 		d.fail("record", "", "opening JetStream: %v", err)
 		return
 	}
+	d.checkClock(ctx, js)
 	for _, at := range []struct{ name, check, auditor, remedy string }{
 		{protocol.StreamDecisions, "record", "auditor", "make it larger (`assent node prepare --max-decisions BYTES`): when the decision stream is full, nothing is allowed"},
 		{protocol.StreamReview, "record-review", "auditor-review", "make it larger (`assent node prepare --max-review BYTES`): when the review stream is full, its oldest records go"},
@@ -45,6 +46,45 @@ func (d *doctor) checkStreams(ctx context.Context) {
 			d.ok(at.check, "%s holds %s", at.name, count(int(info.State.Msgs), "record"))
 		}
 		d.checkAuditor(ctx, s, at.auditor)
+	}
+}
+
+// Bounds of how far a clock may be off: leases and presence compare the clocks of
+// gates and servers, and are themselves some ten seconds long.
+const (
+	clockWarns = 2 * time.Second
+	clockFails = protocol.LeaseTime / 2
+)
+
+// checkClock holds this machine's clock against the NATS server's. That of a gate
+// elsewhere is looked at by the doctor there.
+func (d *doctor) checkClock(ctx context.Context, js jetstream.JetStream) {
+	s, err := js.Stream(ctx, protocol.StreamDecisions)
+	if err != nil {
+		return // said below, with its remedy
+	}
+	before := time.Now()
+	info, err := s.Info(ctx)
+	after := time.Now()
+	if err != nil || info.TimeStamp.IsZero() {
+		return
+	}
+	d.judgeClock(before, after, info.TimeStamp)
+}
+
+// judgeClock compares the server's time with those between which it said it: a
+// slow answer is no wrong clock.
+func (d *doctor) judgeClock(before, after, server time.Time) {
+	const remedy = "set both by NTP: a gate with a wrong clock takes over asks that others carry, and sees nobody present"
+	off, word := server.Sub(after), "behind"
+	if ahead := before.Sub(server); ahead > 0 {
+		off, word = ahead, "ahead of"
+	}
+	switch {
+	case off >= clockFails:
+		d.fail("clock", remedy, "this machine's clock is %s %s the NATS server's", off.Round(time.Second), word)
+	case off >= clockWarns:
+		d.warn("clock", remedy, "this machine's clock is %s %s the NATS server's", off.Round(time.Second), word)
 	}
 }
 

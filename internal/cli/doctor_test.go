@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -276,5 +277,32 @@ func TestDoctorSaysWhereOpenAsksEndUnheard(t *testing.T) {
 				wantFinding(t, found, "open-asks", stateWarn, row.want)
 			}
 		})
+	}
+}
+
+func TestDoctorHoldsTheClockAgainstTheServers(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		after, server time.Duration // from the moment of the request
+		state, text   string
+	}{
+		"the same":                 {0, 0, "", ""},
+		"a slow answer":            {4 * time.Second, time.Second, "", ""},
+		"a moment behind":          {0, clockWarns - 1, "", ""},
+		"behind":                   {0, 3 * time.Second, stateWarn, "3s behind the NATS server's"},
+		"ahead":                    {0, -3 * time.Second, stateWarn, "3s ahead of the NATS server's"},
+		"far behind":               {time.Second, time.Minute, stateFail, "59s behind"},
+		"far ahead":                {0, -clockFails, stateFail, "ahead of"},
+		"ahead, and a slow answer": {9 * time.Second, -4 * time.Second, stateWarn, "4s ahead of"},
+	} {
+		d := &doctor{}
+		d.judgeClock(at, at.Add(row.after), at.Add(row.server))
+		switch {
+		case row.state == "" && len(d.findings) > 0:
+			t.Errorf("%s: %v", name, d.findings)
+		case row.state != "" && (len(d.findings) != 1 || d.findings[0].State != row.state || !strings.Contains(d.findings[0].Text, row.text)):
+			t.Errorf("%s: %v, want %s %q", name, d.findings, row.state, row.text)
+		}
 	}
 }
