@@ -195,7 +195,7 @@ func TestIssuingFromManyPlacesForgetsNothing(t *testing.T) {
 	t.Parallel()
 	_, store := authority(t)
 	var wg sync.WaitGroup
-	for i := range 8 {
+	for i := range 4 {
 		wg.Go(func() {
 			a, err := node.OpenAuthority(store, "main")
 			if err != nil {
@@ -214,7 +214,7 @@ func TestIssuingFromManyPlacesForgetsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := a.List(); err != nil || len(list) != 24 {
+	if list, err := a.List(); err != nil || len(list) != 12 {
 		t.Errorf("%d in the list, %v", len(list), err)
 	}
 }
