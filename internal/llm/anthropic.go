@@ -49,6 +49,9 @@ func NewAnthropic(key, baseURL string) (*Anthropic, error) {
 	return &Anthropic{caller: caller{key: key, retry: defaultRetry}, messages: anthropic.NewClient(opts...).Messages}, nil
 }
 
+// Describe implements Describer.
+func (*Anthropic) Describe(model string) Info { return AnthropicInfo(model) }
+
 // Ask implements Provider.
 func (a *Anthropic) Ask(ctx context.Context, r Request) (ToolCall, Info, error) {
 	info := AnthropicInfo(r.Model)

@@ -130,8 +130,9 @@ func (c *caller) attempt(ctx context.Context, info *Info, most Usage, say func(c
 	if raw := new(sdkError); errors.As(err, &raw) {
 		err = c.failure(ctx, x, raw.err)
 	}
+	t.usage = Usage{max(t.usage.Input, 0), max(t.usage.Output, 0)} // tokens that a server gives back would buy more calls
 	info.Usage = info.Usage.plus(t.usage)
-	settle(t.usage, err)
+	settle(x.used(t.usage, most))
 	return t, err
 }
 
@@ -200,12 +201,7 @@ func askHelpers(ctx context.Context, helpers []Helper, calls []call) ([]string, 
 	answers := make([]string, 0, len(calls))
 	for _, c := range calls {
 		answer, err := by[c.name].Answer(ctx, c.input)
-		switch {
-		case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return nil, ErrTimeout
-		case err != nil && ctx.Err() != nil:
-			return nil, ErrAborted
-		case err != nil:
+		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrHelper, c.name, err)
 		}
 		if len(answer) > maxHelperAnswer {

@@ -43,6 +43,9 @@ func NewOpenAICompatible(key, baseURL string) (*Compatible, error) {
 	return &Compatible{caller: caller{key: key, retry: defaultRetry}, completions: openai.NewChatCompletionService(opts...)}, nil
 }
 
+// Describe implements Describer.
+func (*Compatible) Describe(model string) Info { return CompatibleInfo(model) }
+
 // Ask implements Provider.
 func (o *Compatible) Ask(ctx context.Context, r Request) (ToolCall, Info, error) {
 	info := CompatibleInfo(r.Model)

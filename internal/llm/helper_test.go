@@ -66,7 +66,7 @@ func TestHelpers(t *testing.T) {
 		{"a turn that is cut off between the rounds", 3, helps("allow"), answers(check, llmtest.CutOff(deny)), "cut-off", 2},
 		{"a helper that fails", 3, fails, answers(check, verdict), "helper-failed", 1},
 		{"a helper that says too much", 3, helps(strings.Repeat("x", maxHelperAnswer+1)), answers(check, verdict), "helper-failed", 1},
-		{"a helper that is late", 3, hangs, answers(check, verdict), "timeout", 1},
+		{"a helper that is late", 3, hangs, answers(check, verdict), "helper-failed", 1},
 		{"a server that breaks between the rounds", 3, helps("allow"), answers(check, llmtest.Fails(500, "x", "x")), "server-error", 1},
 	}
 	for api, spec := range apis {

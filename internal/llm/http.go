@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 )
 
@@ -48,7 +49,8 @@ func newHTTPClient() *http.Client {
 // exchange is what became of one request, for failure: the SDKs' errors tell a
 // lost connection from a broken reply in three different ways, or not at all.
 type exchange struct {
-	status int // 0: no reply
+	sent   bool // there was a connection, so that the server may have worked
+	status int  // 0: no reply
 	header http.Header
 	body   []byte
 }
@@ -57,7 +59,20 @@ type exchangeKey struct{}
 
 func withExchange(ctx context.Context) (context.Context, *exchange) {
 	x := new(exchange)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent = true }})
 	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// used is what a call has to be taken to have used: what the server counted;
+// nothing if it never came to work; and if nobody knows, the most it can be.
+func (x *exchange) used(told, most Usage) Usage {
+	if told != (Usage{}) {
+		return told
+	}
+	if !x.sent || x.status >= 400 {
+		return Usage{}
+	}
+	return most
 }
 
 // wholeReplies reads every reply to its end before it hands it on: a connection
@@ -81,7 +96,7 @@ func (t wholeReplies) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
-		*x = exchange{status: res.StatusCode, header: res.Header, body: body}
+		x.status, x.header, x.body = res.StatusCode, res.Header, body
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil

@@ -105,3 +105,6 @@ type Unavailable struct {
 func (u Unavailable) Ask(context.Context, Request) (ToolCall, Info, error) {
 	return ToolCall{}, u.Info, u.Cause
 }
+
+// Describe implements Describer.
+func (u Unavailable) Describe(string) Info { return u.Info }

@@ -62,6 +62,9 @@ func openAIOptions(key, baseURL string) ([]option.RequestOption, error) {
 	return opts, nil
 }
 
+// Describe implements Describer.
+func (*OpenAI) Describe(model string) Info { return OpenAIInfo(model) }
+
 // Ask implements Provider.
 func (o *OpenAI) Ask(ctx context.Context, r Request) (ToolCall, Info, error) {
 	info := OpenAIInfo(r.Model)
