@@ -49,8 +49,16 @@ func New(r link.Request, limit int) (Brief, error) {
 	if limit < 1 {
 		limit = DefaultLimit
 	}
+	in, err := readInput(r.Ask.Tool)
+	if err != nil {
+		return Brief{}, err
+	}
+	// Before anything is looked at: the work is bounded by the limit too.
+	if size := rawSize(r, in); size > limit {
+		return Brief{}, fmt.Errorf("%w: %d bytes at least, the limit is %d", ErrTooLarge, size, limit)
+	}
 	m := newMasker()
-	f, err := gather(r, m)
+	f, err := gather(r, in, m)
 	if err != nil {
 		return Brief{}, err
 	}

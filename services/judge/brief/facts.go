@@ -79,11 +79,32 @@ type comment struct {
 	Text  string `json:"text"`
 }
 
-func gather(r link.Request, m *masker) (facts, error) {
-	in, err := readInput(r.Ask.Tool)
-	if err != nil {
-		return facts{}, err
+// rawSize is how long the texts to be shown are.
+func rawSize(r link.Request, in input) int {
+	size := len(in.command) + len(r.Ask.Cwd) + len(r.Ask.Project.Root) + len(r.Ask.Intent)
+	for _, e := range r.Asks {
+		size += len(e.Value)
 	}
+	for _, u := range r.Units {
+		size += len(u.Text)
+	}
+	for _, p := range r.Ask.Paths {
+		size += len(p.Raw) + len(p.Resolved)
+	}
+	for _, list := range in.shown {
+		size += total(list)
+	}
+	return size + total(in.argv)
+}
+
+func total(texts []string) (n int) {
+	for _, t := range texts {
+		n += len(t)
+	}
+	return n
+}
+
+func gather(r link.Request, in input, m *masker) (facts, error) {
 	if in.command == "" && len(in.argv) == 0 && slices.ContainsFunc(r.Asks, onShell) {
 		return facts{}, fmt.Errorf("%w: no command in the input of %q", ErrUnreadable, protocol.Safe(r.Ask.Tool.Name, 60, false))
 	}

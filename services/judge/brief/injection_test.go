@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -176,10 +177,16 @@ func FuzzBrief(f *testing.F) {
 		f.Add(in.Text, in.Text)
 	}
 	f.Fuzz(func(t *testing.T, command, path string) {
+		if !utf8.ValidString(command) {
+			return // no tool input that was read holds such a text
+		}
 		r := bash(command)
 		r.Ask.Cwd = path
 		b, err := New(r, 0)
 		if err != nil {
+			if b.Data != "" || utf8.ValidString(path) && command != "" && len(command)+len(path) < 1000 {
+				t.Errorf("%q in %q: %v", command, path, err)
+			}
 			return
 		}
 		data := fenced(t, "fuzz", b.User(testMark))

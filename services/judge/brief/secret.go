@@ -10,15 +10,26 @@ import (
 
 // shape is one way in which a secret looks. group is the part of the match that
 // is the secret; the rest stays, so that a judge still sees what the text does.
+// needs are words in small letters one of which every match holds: most texts
+// hold none of them, and looking for a word costs next to nothing.
 type shape struct {
+	needs []string
 	re    *regexp.Regexp
 	group int
 }
 
-// secretName is what the name of a setting that holds a secret ends in, or
-// holds between other words.
-const secretName = `(?:[a-z0-9_.-]*[_.-])?(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|secret[_-]?key|` +
-	`private[_-]?key|auth[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key|client[_-]?secret|credentials?|pgpassword|mysql_pwd|accesskeyid|secretaccesskey)(?:[_-](?:id|key|value|base64|b64|prod|production|dev|staging|test))?`
+func words(s string) []string { return strings.Fields(s) }
+
+// nameWords are what one of stands in every secretName.
+var nameWords = words("secret token pass key cred pwd")
+
+// secretName is the name of a setting that holds a secret, with the words that
+// are often put in front of it and behind it. One that only says where a secret
+// is (TOKEN_FILE, --password-stdin) is none.
+const secretName = `(?:[a-z0-9_.-]*[_.-])?(?:auth|access|refresh|client|session|bot|user|db|root|admin|master|app)?` +
+	`(?:secret|token|passwd|password|passphrase|pass|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|secret[_-]?access[_-]?key|private[_-]?key|` +
+	`auth[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key|credentials?|[a-z0-9]+_pwd|pgpassword)` +
+	`(?:[_-](?:key|value|base|base64|b64|prod|production|dev|staging|test|main|old|new|v?[0-9]+))?`
 
 // masked is what was masked before.
 const masked = `\[masked [0-9]+\]`
@@ -30,35 +41,38 @@ const value = `(` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|
 // shapes are tried on the text as it was given. All are linear in the text.
 var shapes = []shape{
 	// Well-known forms of keys.
-	{regexp.MustCompile(`(?i)\b(?:sk|rk|pk)[-_](?:[a-z]+[-_])*[a-z0-9_-]{16,}`), 0},
-	{regexp.MustCompile(`(?i)\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,})`), 0},
-	{regexp.MustCompile(`(?i)\bxox[a-z]-[a-z0-9-]{10,}|\bxapp-[a-z0-9-]{10,}`), 0},
-	{regexp.MustCompile(`(?i)\b(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,}`), 0},
-	{regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`), 0},
-	{regexp.MustCompile(`(?i)\b(?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,}`), 0},
-	{regexp.MustCompile(`\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{20,}`), 0},
-	{regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bS[ACNOUX][A-Z2-7]{56}\b|\b[0-9]{8,10}:AA[0-9A-Za-z_-]{30,}`), 0},
-	{regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
+	{words("sk- k_live k_test"), regexp.MustCompile(`(?i)\bsk-[a-z0-9_-]{16,}|\b[sr]k_(?:live|test)_[a-z0-9]{10,}`), 0},
+	{words("gh _pat_ gl"), regexp.MustCompile(`(?i)\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,})`), 0},
+	{words("xox xapp-"), regexp.MustCompile(`(?i)\bxox[a-z]-[a-z0-9-]{10,}|\bxapp-[a-z0-9-]{10,}`), 0},
+	{words("akia asia aida aroa abia acca"), regexp.MustCompile(`(?i)\b(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,}`), 0},
+	{words("aiza ya29. gocspx-"), regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`), 0},
+	{words("_ - dapi"), regexp.MustCompile(`(?i)\b(?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,}`), 0},
+	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{20,}`), 0},
+	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bS[ACNOUX][A-Z2-7]{56}\b|\b[0-9]{8,10}:AA[0-9A-Za-z_-]{30,}`), 0},
+	{words("hooks.slack.com discord"), regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
 	// A JSON Web Token, also one without a signature.
-	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?`), 0},
+	{words("eyj"), regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?`), 0},
 	// A private key, to its end or to the end of the text.
-	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0},
-	{regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0},
+	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0},
+	{words("nkey user"), regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0},
 	// The password in an address, or a token in the place of the user.
-	{regexp.MustCompile(`://[^/\s:@"']*:([^/\s"']+)@`), 1},
-	{regexp.MustCompile(`://([^/\s:@"']{20,})@`), 1},
+	{words("@"), regexp.MustCompile(`://[^/\s:@"']*:([^/\s"']+)@`), 1},
+	{words("@"), regexp.MustCompile(`://([^/\s:@"']{20,})@`), 1},
 	// Headers. What follows the word for the scheme is the secret, up to the
 	// quote or the line's end.
-	{regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+)?([^"'\n\r]+)`), 1},
-	{regexp.MustCompile(`(?i)\b(?:x-[a-z-]*(?:key|token|secret|auth)[a-z-]*|private-token|job-token|deploy-token|api-key|apikey|set-cookie|cookie)["']?\s*:\s*["']?([^"'\n\r]+)`), 1},
-	{regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1},
-	{regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1},
+	{words("authorization"), regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+)?([^"'\n\r]+)`), 1},
+	{words("x- private-token job-token deploy-token api-key apikey cookie"), regexp.MustCompile(`(?i)\b(?:x-[a-z-]*(?:key|token|secret|auth)[a-z-]*|private-token|job-token|deploy-token|api-key|apikey|set-cookie|cookie)["']?\s*:\s*["']?([^"'\n\r]+)`), 1},
+	{words("bearer"), regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1},
+	{words("basic"), regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1},
 	// Settings and options by their names: NAME=x, "name": "x", --name x.
-	{regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]*|[ \t]+=[ \t]+|=)` + value), 1},
-	{regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
-	{regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1},
-	{regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
-	{regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
+	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]*|[ \t]+=[ \t]+|=)` + value), 1},
+	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
+	{words("set"), regexp.MustCompile(`(?i)\bset\s+\S*` + secretName + `\s+([a-z0-9+/_.-]+)`), 1},
+	{words("mysql"), regexp.MustCompile(`(?i)\bmysql(?:dump|admin)?\b[^\n;|&]*?\s-p(` + masked + `|[^\s"'=]+)`), 1},
+	{words("redis-cli login"), regexp.MustCompile(`(?i)\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:docker|podman)\s+login\b[^\n;|&]*?\s-p)\s+` + value), 1},
+	{words("curl"), regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1},
+	{words("key= signature= sig= token="), regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
+	{words("sshpass"), regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
 }
 
 // reference is a value that only says where the secret is, or would compute
@@ -66,7 +80,7 @@ var shapes = []shape{
 var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|` + masked + `)`)
 
 // noSecret is a value that is none: what settings say instead of a secret.
-var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|-.*)?["']?$`)
+var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|str|string|int|bool|bytes|any|-.*)?["']?$`)
 
 type span struct{ start, end int }
 
@@ -77,7 +91,12 @@ func SecretShaped(text string) bool { return len(secrets(text)) > 0 }
 // secrets are the spans of text that look like secrets, in order and apart.
 func secrets(text string) []span {
 	var found []span
+	low := strings.ToLower(text)
+	has := func(word string) bool { return strings.Contains(low, word) }
 	for _, s := range shapes {
+		if !slices.ContainsFunc(s.needs, has) {
+			continue
+		}
 		for _, at := range s.re.FindAllStringSubmatchIndex(text, -1) {
 			start, end := at[2*s.group], at[2*s.group+1]
 			if start < 0 || s.group > 0 && plain(text[start:end]) {
@@ -106,23 +125,30 @@ func plain(value string) bool { return reference.MatchString(value) || noSecret.
 type masker struct {
 	numbers map[string]int
 	where   []string
+	// done are the texts that were masked: a command stands in several facts.
+	done map[string]string
 }
 
-func newMasker() *masker { return &masker{numbers: map[string]int{}} }
+func newMasker() *masker { return &masker{numbers: map[string]int{}, done: map[string]string{}} }
 
 // mask is text with each secret in it replaced by "[masked N]"; fact is where
 // it stands.
 func (m *masker) mask(fact, text string) string {
-	spans := secrets(text)
-	if len(spans) == 0 {
-		return text
+	masked, known := m.done[text]
+	if !known {
+		masked = m.replace(text)
+		m.done[text] = masked
 	}
-	if !slices.Contains(m.where, fact) {
+	if masked != text && !slices.Contains(m.where, fact) {
 		m.where = append(m.where, fact)
 	}
+	return masked
+}
+
+func (m *masker) replace(text string) string {
 	var b strings.Builder
 	last := 0
-	for _, s := range spans {
+	for _, s := range secrets(text) {
 		secret := text[s.start:s.end]
 		n, known := m.numbers[secret]
 		if !known {
@@ -132,8 +158,10 @@ func (m *masker) mask(fact, text string) string {
 		fmt.Fprintf(&b, "%s[masked %d]", text[last:s.start], n)
 		last = s.end
 	}
-	b.WriteString(text[last:])
-	return b.String()
+	if last == 0 {
+		return text
+	}
+	return b.String() + text[last:]
 }
 
 func (m *masker) all(fact string, texts []string) []string {

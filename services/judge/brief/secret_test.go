@@ -1,6 +1,7 @@
 package brief
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,15 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"a client's user and password", "curl -u admin:hunter2 https://x", "curl -u admin:" + m + " https://x"},
 		{"a signed address", "curl 'https://x/y?sig=abcdefghijklmnop%2B1'", "curl 'https://x/y?sig=" + m + "'"},
 		{"a query of an address", "curl https://x/y?access_token=abcdef&z=1", "curl https://x/y?access_token=" + m + "&z=1"},
+		{"a setting in one word", "refreshToken: abc123", "refreshToken: " + m},
+		{"a registry's setting", "echo //registry.example.com/:_authToken=abc123", "echo //registry.example.com/:_authToken=" + m},
+		{"a setting of a web framework", "SECRET_KEY_BASE=abc123", "SECRET_KEY_BASE=" + m},
+		{"a setting that is short for it", "DB_PASS=abc123 OTHER_PWD=xyz789", "DB_PASS=" + m + " OTHER_PWD=[masked 2]"},
+		{"a setting set by a command", "aws configure set aws_secret_access_key abc/def", "aws configure set aws_secret_access_key " + m},
+		{"a password at its option", "mysql -u root -phunter2 db", "mysql -u root -p" + m + " db"},
+		{"a password of a cache's client", "redis-cli -h x -a hunter2 ping", "redis-cli -h x -a " + m + " ping"},
+		{"a password of a registry", "docker login -u u -p hunter2 host", "docker login -u u -p " + m + " host"},
+		{"a password for a key", "openssl rsa -passin pass:hunter2", "openssl rsa -passin pass:" + m},
 		{"the same secret twice", "A_TOKEN=abc123 B_TOKEN=abc123", "A_TOKEN=" + m + " B_TOKEN=" + m},
 		{"two secrets", "A_TOKEN=abc123 B_TOKEN=xyz789", "A_TOKEN=" + m + " B_TOKEN=[masked 2]"},
 	}
@@ -92,6 +102,11 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 		"an ordinary header":               "curl -H 'Accept: text/html' x",
 		"a word with the letters":          "grep -rn tokenize secretary",
 		"the sign of one masked before":    "TOKEN=[masked 3] ls",
+		"a file with the password":         "login --password-file /run/secrets/p TOKEN_FILE=/x --password-stdin",
+		"the type of a setting":            "def f(token: str, password: string): pass",
+		"the working directory":            "PWD=/srv OLDPWD=/tmp ls",
+		"a port at its option":             "mysql -P 3306 --protocol=tcp -p db",
+		"a name that begins like a key":    "pip install sk-learn task-0123456789abcdefgh",
 		"a script's name":                  "npm run sk-build",
 		"a public key":                     "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
 		"a search for a password":          "grep -rn 'password' .",
@@ -116,6 +131,12 @@ func FuzzMask(f *testing.F) {
 		masked := Mask(before + " " + secret + " " + after)
 		if strings.Contains(masked, secret) {
 			t.Errorf("%q holds the secret", masked)
+		}
+		for _, s := range shapes {
+			isIn := func(word string) bool { return strings.Contains(strings.ToLower(before), word) }
+			if s.re.MatchString(before) && !slices.ContainsFunc(s.needs, isIn) && !strings.ContainsAny(before, "\u017f\u212a") {
+				t.Errorf("%q matches %s and holds none of %q", before, s.re, s.needs)
+			}
 		}
 		if again := Mask(masked); SecretShaped(again) {
 			t.Errorf("%q, masked twice %q, still looks like a secret: %v", masked, again, secrets(again))
