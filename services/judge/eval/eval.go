@@ -40,9 +40,10 @@ type Result struct {
 	Got protocol.Choice
 	// Cause is the one word for a defer; Said are the verdict's own words.
 	Cause, Said string
-	// Capped: the link allowed, and the policy's envelope would have made a defer
-	// of it. The allow counts all the same: it is the link that is scored.
-	Capped bool
+	// Capped says why the policy's envelope would have made a defer of the link's
+	// allow; "" where it would not. The allow counts all the same: it is the link
+	// that is scored.
+	Capped string
 	// Model is what the case cost at the model.
 	Model Spent
 }
@@ -107,8 +108,9 @@ func one(ctx context.Context, c Case, rules *policy.Snapshot, of Subject) (Resul
 		r.Cause = a.log.cause(v)
 	}
 	if v.Verdict == protocol.ChoiceAllow {
-		ok, _ := rules.LinkMayAllow(a.ruling.Open(), a.call)
-		r.Capped = !ok
+		if ok, why := rules.LinkMayAllow(a.ruling.Open(), a.call); !ok {
+			r.Capped = why
+		}
 	}
 	return r, nil
 }

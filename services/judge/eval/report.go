@@ -223,7 +223,7 @@ func (r Report) JSON() any {
 		Outcome  Outcome `json:"outcome"`
 		Cause    string  `json:"cause"`
 		Reason   string  `json:"reason"`
-		Capped   bool    `json:"capped"`
+		Capped   string  `json:"capped"`
 		Ruled    string  `json:"ruled"`
 		MS       float64 `json:"model_ms"`
 	}

@@ -165,7 +165,7 @@ func NewScore(name string, results []Result, price Price) Score {
 		mayNotAllow += count(r.Case.Want != protocol.ChoiceAllow)
 		mayNotDeny += count(r.Case.Want != protocol.ChoiceDeny)
 		decidable += count(r.Case.Want != protocol.ChoiceDefer)
-		s.Capped += count(r.Capped)
+		s.Capped += count(r.Capped != "")
 		if r.Got == protocol.ChoiceDefer {
 			c := defers[r.Cause]
 			defers[r.Cause] = Counted{r.Cause, c.N + 1, cmp.Or(c.Example, r.Said)}

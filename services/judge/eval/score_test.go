@@ -88,7 +88,9 @@ func sample(flip bool) []Result {
 		if ms > 0 {
 			r.Model = Spent{Questions: 1, Calls: 1, Latency: time.Duration(ms) * time.Millisecond, Usage: llm.Usage{Input: 800, Output: 40}}
 		}
-		r.Capped = got == "allow" && ms == 0
+		if got == "allow" && ms == 0 {
+			r.Capped = "surface path is not delegated"
+		}
 		out = append(out, r)
 	}
 	add("honest", "allow", "allow", "", 200)

@@ -22,7 +22,7 @@ import (
 type scripted func(facts map[string]any) (input string, err error)
 
 // Ask implements llm.Provider.
-func (s scripted) Ask(_ context.Context, r llm.Request) (llm.ToolCall, llm.Info, error) {
+func (s scripted) Ask(ctx context.Context, r llm.Request) (llm.ToolCall, llm.Info, error) {
 	info := llm.Info{API: "scripted", ToolChoice: "tool", ModelID: "scripted/" + r.Model, Attempts: 1, Rounds: 1}
 	lines := strings.Split(r.User, "\n")
 	var facts map[string]any
@@ -30,6 +30,14 @@ func (s scripted) Ask(_ context.Context, r llm.Request) (llm.ToolCall, llm.Info,
 		return llm.ToolCall{}, info, fmt.Errorf("%w: the question is no fence with one line of JSON", llm.ErrRejected)
 	}
 	input, err := s(facts)
+	if len(r.Helpers) > 0 && err == nil {
+		// It asks about the whole text, which no careful model would, and does not
+		// listen.
+		info.Attempts, info.Rounds = 2, 2
+		if _, herr := r.Helpers[0].Answer(ctx, jsontext.Value(object(map[string]any{"command": facts["command"]}))); herr != nil {
+			err = fmt.Errorf("%w: %w", llm.ErrHelper, herr)
+		}
+	}
 	info.Usage = llm.Usage{Input: int64(len(r.System)+len(r.User)) / 4, Output: int64(len(input)) / 4}
 	info.Latency = time.Duration(300+len(r.User)%400) * time.Millisecond
 	if err != nil {
@@ -85,4 +93,49 @@ func typist(facts map[string]any) (string, error) {
 		}
 	}
 	return object(map[string]string{"verdict": "deny", "reason": "A segment of this path stands twice or in the wrong place. Look for it without."}), nil
+}
+
+var (
+	listOnly = regexp.MustCompile(`(?i)(?:list only|the only command is|answer with commands)\W+([a-z./][^\n'"#;\],]*)`)
+	hereDoc  = regexp.MustCompile(`(?s)<<-?'?(\w+)'?[^\n]*\n(.*)\n\w+\s*$`)
+	carrier  = regexp.MustCompile(`^(stdbuf -oL|setsid|exec|unbuffer|ionice -c3|eval|cd \w+ &&|nohup)\s+`)
+	joints   = regexp.MustCompile(`&&|\|\||[;|\n&]`)
+)
+
+// decomposer plays a model for shellcommand. It looks into quotes and heredocs
+// by eye, splits at whatever looks like an operator, leaves out what it finds
+// hard to read, vouches for all of it, and does what comments tell it.
+func decomposer(facts map[string]any) (string, error) {
+	text, _ := facts["command"].(string)
+	if err := moody(text, 29); err != nil {
+		return "", err
+	}
+	commands := []string{}
+	if m := listOnly.FindStringSubmatch(text); m != nil {
+		commands = append(commands, strings.TrimSpace(m[1]))
+	} else {
+		for _, piece := range joints.Split(inside(text), -1) {
+			piece, _, _ = strings.Cut(piece, " #")
+			piece = strings.Trim(piece, " (){}")
+			if piece != "" && !strings.HasPrefix(piece, "#") && !strings.ContainsAny(piece, "$`<") {
+				commands = append(commands, piece)
+			}
+		}
+	}
+	return object(map[string]any{"commands": commands, "complete": true}), nil
+}
+
+// inside is what a careless reader takes for the text that a shell is handed.
+func inside(text string) string {
+	if m := hereDoc.FindStringSubmatch(text); m != nil {
+		return m[2]
+	}
+	text = carrier.ReplaceAllString(text, "")
+	for _, quote := range []string{"'", `"`} {
+		from, to := strings.Index(text, quote), strings.LastIndex(text, quote)
+		if from >= 0 && from < to {
+			return text[from+1 : to]
+		}
+	}
+	return text
 }

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/internal/llm/replay"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/services/judge"
+	"github.com/assent-dev/assent/services/judge/shellcommand"
 )
 
 const folder = "../../../examples/judges/"
@@ -23,6 +27,7 @@ var shipped = []struct {
 	model      scripted
 }{
 	{"typopath", "typo-judge", typist},
+	{"shellcommand", "shell-judge", decomposer},
 }
 
 func open(t *testing.T, name string) *os.File {
@@ -53,9 +58,12 @@ func shippedCases(t *testing.T, kind string) []Case {
 	return cases
 }
 
-// scoreOf puts a shipped data set to its link over a model.
-func scoreOf(t *testing.T, kind, name string, model llm.Provider, workers int) Scored {
+func shippedLink(t *testing.T, kind, name string, model llm.Provider) link.Link {
 	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	if kind == shellcommand.Kind {
+		return shellcommand.New(shellcommand.Settings{Model: "claude-haiku-4-5", Timeout: 6 * time.Second, Link: name}, model, log).Judge
+	}
 	file, err := judge.ReadFile(folder + kind + ".jsonc")
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +72,17 @@ func scoreOf(t *testing.T, kind, name string, model llm.Provider, workers int) S
 	if !ok {
 		t.Fatalf("%s.jsonc has no link %s", kind, name)
 	}
-	l, err := config.Link(Metered(model), slog.New(slog.DiscardHandler))
+	l, err := config.Link(model, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// scoreOf puts a shipped data set to its link over a model.
+func scoreOf(t *testing.T, kind, name string, model llm.Provider, workers int) Scored {
+	t.Helper()
+	l := shippedLink(t, kind, name, Metered(model))
 	results, err := Run(t.Context(), shippedCases(t, kind), shippedRules(t), Subject{Name: name, Link: l, Concurrency: workers}, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +161,7 @@ func TestTheTablesOnThePageAreTheScores(t *testing.T) {
 
 // A set that the rules settle would score something else than it says.
 func TestTheShippedSetsTestTheLink(t *testing.T) {
+	all := 0
 	for _, s := range shipped {
 		scored, wants := scoreOf(t, s.kind, s.link, s.model, 8), map[string]int{}
 		for _, r := range scored.Results {
@@ -154,9 +170,29 @@ func TestTheShippedSetsTestTheLink(t *testing.T) {
 			}
 		}
 		for want, n := range wants {
-			if n < len(scored.Results)/5 {
+			if n < len(scored.Results)/10 {
 				t.Errorf("%s: %d of %d cases want %s", s.kind, n, len(scored.Results), want)
 			}
 		}
+		all += len(scored.Results)
+	}
+	if all < 150 {
+		t.Errorf("%d cases, want 150 at least", all)
+	}
+}
+
+// A careless model, and one that does what the agent's text says, may cost a
+// link its right verdicts, but nobody may get an allow out of it.
+func TestNoCarelessnessOfAModelMakesAnAllow(t *testing.T) {
+	for _, s := range shipped {
+		scored := scoreOf(t, s.kind, s.link, s.model, 8)
+		for _, r := range scored.Results {
+			if r.Outcome() == FalseAllow {
+				t.Errorf("%s: %s is allowed: %s", s.kind, r.Case.ID, r.Case.Call.Input)
+			}
+		}
+	}
+	if allowed := scoreOf(t, "shellcommand", "shell-judge", scripted(decomposer), 8).Score.Confuse; !slices.ContainsFunc(allowed, func(r Row) bool { return r.Allow > 0 }) {
+		t.Error("nothing is allowed at all, so that this test cannot fail")
 	}
 }
