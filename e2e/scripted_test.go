@@ -18,10 +18,22 @@ import (
 	"github.com/assent-dev/assent/internal/llm/llmtest"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/judge"
 )
 
 // modelCalls is the model server of a story.
 type modelCalls struct{ server *llmtest.Server }
+
+// aboutAsks is how often the model was asked about an ask: the judge's self-test at
+// its start is none.
+func (m *modelCalls) aboutAsks() (n int) {
+	for _, q := range m.server.Asked() {
+		if len(q.Tools) != 1 || q.Tools[0].Name != judge.SelfTestTool {
+			n++
+		}
+	}
+	return n
+}
 
 // cleaner lets a story own what is made for a test.
 type cleaner struct {
@@ -54,7 +66,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	case "dead":
 		url = "http://127.0.0.1:1" // nothing listens there
 	case "asked":
-		if got := len(s.calls.server.Asked()); strconv.Itoa(got) != args[1] {
+		if got := s.calls.aboutAsks(); strconv.Itoa(got) != args[1] {
 			ts.Fatalf("the model was asked %d times, want %s", got, args[1])
 		}
 		return
@@ -95,7 +107,7 @@ func cmdLink(ts *testscript.TestScript, neg bool, args []string) {
 		s.ends = append(s.ends, func() { sub.Unsubscribe(); cancel(); nc.Close() }) //nolint:errcheck // the story is over
 		return
 	}
-	judge := func(ctx context.Context, r link.Request) (protocol.Verdict, error) {
+	decide := func(ctx context.Context, r link.Request) (protocol.Verdict, error) {
 		note(asked)
 		switch args[1] {
 		case "allow":
@@ -110,7 +122,7 @@ func cmdLink(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	done := make(chan error, 1)
-	go func() { done <- link.Serve(ctx, nc, name, judge, link.Grace(time.Second)) }()
+	go func() { done <- link.Serve(ctx, nc, name, decide, link.Grace(time.Second)) }()
 	s.ends = append(s.ends, func() { cancel(); <-done; nc.Close() })
 	waitForLink(ts, name)
 }

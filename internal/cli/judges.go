@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/assent-dev/assent/internal/version"
 	"github.com/assent-dev/assent/services/judge"
@@ -28,9 +29,9 @@ func readJudges(path string) (*judgesFile, error) {
 	return &judgesFile{file: f}, nil
 }
 
-func judgeService(node string, j *judgesFile, log *slog.Logger) service {
+func judgeService(node string, j *judgesFile, metrics prometheus.Registerer, log *slog.Logger) service {
 	return service{name: "judge", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
-		s, err := judge.New(judge.Deps{NC: nc, Node: node, File: j.file, Env: os.LookupEnv, Log: log, Version: version.Version, Ready: ready})
+		s, err := judge.New(judge.Deps{NC: nc, Node: node, File: j.file, Env: os.LookupEnv, Log: log, Version: version.Version, Ready: ready, Metrics: metrics})
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,9 @@ func Links(env *Env) *cobra.Command {
 		Short: "Links named in the chain, links running, and what does not fit",
 		Long: "Compares the policy's authorizerChain with the links that answer discovery on the node.\n" +
 			"A link that is named and does not run is skipped for every ask; one that runs and is not named\n" +
-			"decides nothing; one that says that it cannot work takes no asks until it can.",
+			"decides nothing; one that says that it cannot work takes no asks until it can. STATE is what a judge\n" +
+			"says of its model: whether it passed the self-test, whether its circuit breaker is open, and since\n" +
+			"when it has deferred every ask that needs the model.",
 		Example: "  assent links\n  assent links --json",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,6 +60,16 @@ type linkRow struct {
 	Health string `json:"health"`
 	// Unable is how many of the running ones say so.
 	Unable int `json:"unable"`
+	// State is the worst that a running one says of its model: "ok", "untested",
+	// what its self-test said, since when it fails safe, an open breaker; "" when
+	// none says.
+	State string `json:"state"`
+	// Failing is how many of the running ones do not get a verdict out of their model.
+	Failing int `json:"failing"`
+	// Breaker is the worst state of a running one's circuit breaker: "closed",
+	// "half-open", "open"; "" when none says.
+	Breaker string `json:"breaker"`
+	worst   int    // the rank of State
 	// Problem is "" when it fits.
 	Problem string `json:"problem"`
 }
@@ -67,6 +79,7 @@ const (
 	problemMissing  = "missing"
 	problemUnnamed  = "unnamed"
 	problemUnable   = "unable"
+	problemFailing  = "failing"
 	problemVersions = "versions_differ"
 )
 
@@ -74,6 +87,7 @@ var problemTexts = map[string]string{
 	problemMissing:  "named, but does not run: it is skipped",
 	problemUnnamed:  "runs, but is not named: it decides nothing",
 	problemUnable:   "cannot work",
+	problemFailing:  "defers every ask that needs its model",
 	problemVersions: "runs in different versions under one name",
 }
 
@@ -85,6 +99,9 @@ func (r linkRow) problemText() string {
 			text = fmt.Sprintf("%d of %d %s", r.Unable, r.Running, text)
 		}
 		text += ": " + r.Health
+	}
+	if r.Problem == problemFailing && r.Failing < r.Running {
+		text = fmt.Sprintf("%d of %d %s", r.Failing, r.Running, text)
 	}
 	// Worth a word beside another problem too: asks go to either.
 	if len(r.Versions) > 1 && r.Problem != problemVersions {
@@ -178,6 +195,7 @@ type runningLink struct {
 	name, version string
 	// health is why it cannot work; "" when it can, or does not say.
 	health string
+	state  linkState
 }
 
 // runningLinks asks all links of node to announce themselves.
@@ -234,7 +252,9 @@ func announced(data []byte, node string) (runningLink, bool) {
 	if health == link.HealthOK {
 		health = ""
 	}
-	return runningLink{name: name, version: cmp.Or(info.Metadata["version"], info.Version), health: health}, protocol.ValidToken(name)
+	return runningLink{
+		name: name, version: cmp.Or(info.Metadata["version"], info.Version), health: health, state: stateOf(info.Metadata),
+	}, protocol.ValidToken(name)
 }
 
 // compareLinks puts the chain's links first, in its order, then the others by
@@ -255,6 +275,7 @@ func compareLinks(chain []string, running []runningLink) []linkRow {
 		if r.health != "" {
 			rows[i].Unable++
 		}
+		rows[i].add(r.state)
 		if !slices.Contains(rows[i].Versions, r.version) {
 			rows[i].Versions = append(rows[i].Versions, r.version)
 		}
@@ -275,6 +296,8 @@ func (r linkRow) problem() string {
 		return problemUnnamed
 	case r.Health != "":
 		return problemUnable
+	case r.Failing > 0:
+		return problemFailing
 	case len(r.Versions) > 1:
 		return problemVersions
 	default:
@@ -288,13 +311,13 @@ func printLinks(env *Env, node string, rows []linkRow) error {
 		return err
 	}
 	return table(env.Stdout, func(w io.Writer) {
-		fmt.Fprintln(w, "PLACE\tLINK\tRUNNING\tVERSION\tPROBLEM")
+		fmt.Fprintln(w, "PLACE\tLINK\tRUNNING\tVERSION\tSTATE\tPROBLEM")
 		for _, r := range rows {
 			place := "-"
 			if r.Place > 0 {
 				place = fmt.Sprint(r.Place)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", place, r.Name, r.Running, short(strings.Join(r.Versions, ", ")), r.problemText())
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", place, r.Name, r.Running, short(strings.Join(r.Versions, ", ")), r.State, r.problemText())
 		}
 	})
 }

@@ -66,7 +66,9 @@ func Auditor(env *Env) *cobra.Command {
 // Judge runs the links of a judges file against an existing NATS.
 func Judge(env *Env) *cobra.Command {
 	cmd := serviceCommand(env, protocol.RoleJudge, "judge", "Run the links of a judges file",
-		"Runs every link of the judges file against an existing NATS. Which of them are asked, and in\nwhich order, is the policy's to say (authorizerChain).",
+		"Runs every link of the judges file against an existing NATS. Which of them are asked, and in\nwhich order, is the policy's to say (authorizerChain). Any number of judges may run the same file:\n"+
+			"each ask goes to one of them. At its start a judge asks each link's model one question of its own,\n"+
+			"whether it can; `assent links` shows the answer, and since when a link has had no verdict out of its model.",
 		func(p place, _ string, f *serviceFlags, log *slog.Logger) (service, error) {
 			if f.config == "" {
 				return service{}, usagef("name the judges file with --config FILE")
@@ -75,7 +77,8 @@ func Judge(env *Env) *cobra.Command {
 			if err != nil {
 				return service{}, err
 			}
-			return judgeService(p.Node, judges, log), nil
+			metrics, _, err := serveMetrics(f.metrics, log)
+			return judgeService(p.Node, judges, metrics, log), err
 		})
 	cmd.AddCommand(judgeEvalCommand(env))
 	return cmd
@@ -119,14 +122,19 @@ func serviceCommand(env *Env, role protocol.Role, name, short, long string, make
 	switch role {
 	case protocol.RoleJudge:
 		cmd.Flags().StringVar(&f.config, "config", "", "judges file (JSONC)")
+		metricsFlag(cmd, &f)
 	case protocol.RoleAuditor:
 		cmd.Flags().StringVar(&f.log, "log", "", "folder of the review log (default: review in the local store)")
 	case protocol.RoleTerminal:
 		f.parent.flags(cmd.Flags())
 	case protocol.RoleGate:
-		cmd.Flags().StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
+		metricsFlag(cmd, &f)
 	}
 	return cmd
+}
+
+func metricsFlag(cmd *cobra.Command, f *serviceFlags) {
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics, as 127.0.0.1:9464 (default: none)")
 }
 
 var exampleFlags = map[protocol.Role]string{
@@ -145,7 +153,7 @@ func nodeServices(n *node.Node, creds credentials, store string, judges *judgesF
 	services := []service{auditorService(n.Name(), filepath.Join(store, "review"), log), end}
 	roles := []protocol.Role{protocol.RoleAuditor, protocol.RoleTerminal}
 	if judges != nil {
-		services = append(services, judgeService(n.Name(), judges, log))
+		services = append(services, judgeService(n.Name(), judges, metrics, log))
 		roles = append(roles, protocol.RoleJudge)
 	}
 	services = append(services, gateService(n.Name(), creds[protocol.RoleGate].name, metrics, log))

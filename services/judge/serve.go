@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/assent-dev/assent/internal/llm"
@@ -36,18 +38,26 @@ type Deps struct {
 	Version string
 	// Ready is called once, when every link takes asks; optional.
 	Ready func()
+	// Metrics takes the service's counters; optional.
+	Metrics prometheus.Registerer
 }
 
 // Judge serves the links of one file. Use New.
 type Judge struct {
-	deps  Deps
-	links []served
+	deps    Deps
+	links   []*served
+	metrics *metrics
 }
 
 type served struct {
 	name        string
 	concurrency int
 	judge       link.Link
+	// server and model are what a self-test asks, in timeout.
+	server  llm.Provider
+	model   string
+	timeout time.Duration
+	vitals  *vitals
 	// unable is why the link cannot work; "" when it can.
 	unable string
 }
@@ -67,7 +77,7 @@ func New(d Deps) (*Judge, error) {
 	if d.Version == "" {
 		d.Version = link.DefaultVersion
 	}
-	j := &Judge{deps: d}
+	j := &Judge{deps: d, metrics: newMetrics(d.Metrics)}
 	for _, name := range d.File.Names() {
 		c := d.File.Links[name]
 		if key, err := c.check(); err != nil {
@@ -77,7 +87,6 @@ func New(d Deps) (*Judge, error) {
 		if err != nil {
 			return nil, fmt.Errorf("link %s: %w", name, err)
 		}
-		l.name, l.concurrency = name, c.Concurrency
 		j.links = append(j.links, l)
 	}
 	return j, nil
@@ -89,19 +98,19 @@ func New(d Deps) (*Judge, error) {
 func (j *Judge) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var ready atomic.Int64
+	isReady := func() {
+		if ready.Add(1) == int64(len(j.links)) {
+			j.deps.Ready()
+		}
+	}
 	for _, l := range j.links {
-		group.Go(func() error {
-			opts := []link.Option{link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log),
-				link.Ready(func() {
-					if ready.Add(1) == int64(len(j.links)) {
-						j.deps.Ready()
-					}
-				})}
-			if l.unable != "" {
-				opts = append(opts, link.Unhealthy(l.unable))
-			}
-			return link.Serve(ctx, j.deps.NC, l.name, l.judge, opts...)
-		})
+		group.Go(func() error { return j.serve(ctx, l, isReady) })
+		if l.unable == "" {
+			group.Go(func() error {
+				l.keepTested(ctx, j.deps.Log.With("link", l.name))
+				return nil
+			})
+		}
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("judge: %w", err)
@@ -109,7 +118,18 @@ func (j *Judge) Run(ctx context.Context) error {
 	return nil
 }
 
-func (j *Judge) newLink(name string, c LinkConfig) (served, error) {
+func (j *Judge) serve(ctx context.Context, l *served, ready func()) error {
+	opts := []link.Option{
+		link.Node(j.deps.Node), link.Version(j.deps.Version), link.Concurrency(l.concurrency), link.Logger(j.deps.Log),
+		link.Ready(ready), link.State(l.vitals.state, l.vitals.changed),
+	}
+	if l.unable != "" {
+		opts = append(opts, link.Unhealthy(l.unable))
+	}
+	return link.Serve(ctx, j.deps.NC, l.name, l.judge, opts...)
+}
+
+func (j *Judge) newLink(name string, c LinkConfig) (*served, error) {
 	log, unable := j.deps.Log.With("link", name), c.idle()
 	if unable != "" {
 		log.Warn("the link takes no asks", "cause", unable)
@@ -119,9 +139,13 @@ func (j *Judge) newLink(name string, c LinkConfig) (served, error) {
 		log.Error("the link cannot reach its model and takes no asks", "error", err)
 		model, unable = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}, err.Error()
 	}
-	l, err := c.Link(model, log)
+	v := newVitals(name, log, j.metrics)
+	l, err := c.Link(v.watchModel(model), log)
 	if err != nil {
-		return served{}, err
+		return nil, err
 	}
-	return served{judge: l, unable: unable}, nil
+	return &served{
+		name: name, concurrency: c.Concurrency, judge: v.watchLink(l), vitals: v,
+		server: model, model: c.Model, timeout: c.timeout(), unable: unable,
+	}, nil
 }
