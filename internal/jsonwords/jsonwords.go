@@ -117,8 +117,8 @@ func misplaced(e *json.SemanticError) string {
 	case e.JSONKind == 0:
 		return what + " does not belong here"
 	}
-	out := what + " is " + kind(e.JSONKind)
-	if want := wanted(e.GoType); want != "" && want != kind(e.JSONKind) {
+	out := what + " is " + Kind(e.JSONKind)
+	if want := wanted(e.GoType); want != "" && want != Kind(e.JSONKind) {
 		out += "; expected " + want
 	} else if e.Err != nil {
 		out += " that is out of range or not what is expected here"
@@ -131,21 +131,42 @@ func meant(name string, t reflect.Type) string {
 	if t == nil || t.Kind() != reflect.Struct || len(name) > maxShown {
 		return ""
 	}
-	best, at := "", 3
+	var known []string
 	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if d := distance(strings.ToLower(name), key); key != "" && key != "-" && d < at && d < len(key)-1 {
-			best, at = key, d
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "" && key != "-" {
+			known = append(known, key)
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return DidYouMean(name, known)
 }
 
-// distance is the number of letters to change, put in or take out to make b of a.
-func distance(a, b string) int {
+// DidYouMean is the end of a sentence on an unknown word: the known one that is
+// near, or nothing.
+func DidYouMean(written string, known []string) string {
+	if n := Nearest(written, known); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+// Nearest is the known word that written was probably meant to be, "" if none is
+// near.
+func Nearest(written string, known []string) string {
+	best, at := "", 3
+	for _, k := range known {
+		if d := distance(strings.ToLower(written), strings.ToLower(k), at); d < at && d < len(k) {
+			best, at = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to change, put in or take out to make b of a;
+// limit, without counting, where their lengths alone differ by as much.
+func distance(a, b string, limit int) int {
+	if len(a) > len(b)+limit || len(b) > len(a)+limit {
+		return limit
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -178,7 +199,8 @@ func dotted(p jsontext.Pointer) string {
 	return fmt.Sprintf("%q", clip(strings.Join(parts, ".")))
 }
 
-func kind(k jsontext.Kind) string {
+// Kind is what people call a value of that kind.
+func Kind(k jsontext.Kind) string {
 	switch k {
 	case '{', '}':
 		return "an object"

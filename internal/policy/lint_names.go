@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/assent-dev/assent/internal/jsonwords"
 )
 
 // knownSurfaces are the names that a rule is likely to mean.
@@ -36,7 +38,7 @@ func slip(name string) string {
 		slices.Contains(knownSurfaces, lower) || slices.Contains(otherTools, lower) || canonicalTool(name) != name {
 		return ""
 	}
-	return nearest(name, knownSurfaces)
+	return jsonwords.Nearest(name, knownSurfaces)
 }
 
 // surfaces warns of surfaces under a name that looks like a slip of the pen.

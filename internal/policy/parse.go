@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
+
+	"github.com/assent-dev/assent/internal/jsonwords"
 )
 
 // Limits of a document, checked before the recursive parser sees it.
@@ -164,23 +166,7 @@ func text(v hujson.Value) (string, error) {
 }
 
 // kindOf names the type of a value for messages.
-func kindOf(v hujson.Value) string {
-	switch v.Value.Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "a text"
-	case '0':
-		return "a number"
-	case 't', 'f':
-		return "true or false"
-	case 'n':
-		return "null"
-	}
-	return "nothing"
-}
+func kindOf(v hujson.Value) string { return jsonwords.Kind(jsontext.Kind(v.Value.Kind())) }
 
 // canonical appends v without comments, blanks and trailing commas, texts in
 // one spelling, keys in the order of the document.
