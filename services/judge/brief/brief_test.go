@@ -191,6 +191,19 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// TestNoPlaceShowsASecret puts one wherever an agent can write to.
+func TestNoPlaceShowsASecret(t *testing.T) {
+	t.Parallel()
+	secret := put("ghp", "_abcdefghijklmnop0123")
+	for place, in := range places {
+		r, _, holds := in(secret)
+		b := written(t, r)
+		if !strings.Contains(holds, secret) || strings.Contains(b.Data, secret) || !strings.Contains(b.Data, "[masked 1]") || len(b.Masked) == 0 {
+			t.Errorf("%s: masked %v: %s", place, b.Masked, b.Data)
+		}
+	}
+}
+
 func TestFence(t *testing.T) {
 	t.Parallel()
 	b := written(t, bash("ls"))

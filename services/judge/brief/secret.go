@@ -41,17 +41,17 @@ const value = `(` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|
 // shapes are tried on the text as it was given. All are linear in the text.
 var shapes = []shape{
 	// Well-known forms of keys.
-	{words("sk- k_live k_test"), regexp.MustCompile(`(?i)\bsk-[a-z0-9_-]{16,}|\b[sr]k_(?:live|test)_[a-z0-9]{10,}`), 0},
-	{words("gh _pat_ gl"), regexp.MustCompile(`(?i)\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,})`), 0},
-	{words("xox xapp-"), regexp.MustCompile(`(?i)\bxox[a-z]-[a-z0-9-]{10,}|\bxapp-[a-z0-9-]{10,}`), 0},
-	{words("akia asia aida aroa abia acca"), regexp.MustCompile(`(?i)\b(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,}`), 0},
-	{words("aiza ya29. gocspx-"), regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`), 0},
-	{words("_ - dapi"), regexp.MustCompile(`(?i)\b(?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,}`), 0},
-	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bdp\.[a-z]{2,5}\.[0-9A-Za-z]{20,}`), 0},
-	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bS[ACNOUX][A-Z2-7]{56}\b|\b[0-9]{8,10}:AA[0-9A-Za-z_-]{30,}`), 0},
+	{words("sk- k_live k_test"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(sk-[a-z0-9_-]{16,}|[sr]k_(?:live|test)_[a-z0-9]{10,})`), 1},
+	{words("gh _pat_ gl"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,}))`), 1},
+	{words("xox xapp-"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(xox[a-z]-[a-z0-9-]{10,}|xapp-[a-z0-9-]{10,})`), 1},
+	{words("akia asia aida aroa abia acca"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,})`), 1},
+	{words("aiza ya29. gocspx-"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,})`), 1},
+	{words("_ - dapi"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,})`), 1},
+	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(hv[sbr]\.[0-9A-Za-z_-]{20,}|SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|dp\.[a-z]{2,5}\.[0-9A-Za-z]{20,})`), 1},
+	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AGE-SECRET-KEY-1[0-9A-Z]{20,}|S[ACNOUX][A-Z2-7]{56}\b|[0-9]{8,10}:AA[0-9A-Za-z_-]{30,})`), 1},
 	{words("hooks.slack.com discord"), regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
 	// A JSON Web Token, also one without a signature.
-	{words("eyj"), regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?`), 0},
+	{words("eyj"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(eyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?)`), 1},
 	// A private key, to its end or to the end of the text.
 	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0},
 	{words("nkey user"), regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0},

@@ -133,7 +133,7 @@ func TestScripts(t *testing.T) {
 		"rm $(./x)", "rm `./x`", "echo <(./x)", "PATH=. rm x", "PATH=.; rm x", "export PATH=.; rm x", "alias rm=./x; rm y", "rm() { ./x; }; rm y", "$X y", "\"$RM\" y", "r* y",
 		"find . -exec ./x {} +", "xargs rm", "sudo rm x", "env rm x", "timeout 5 ./x", "tar --to-command=./x -xf y", "sort --compress-program=./x y", "printf -v PATH .", "test -v 'a[$(./x)]'",
 		"[[ a -eq 'b[$(./x)]' ]]", "(( a[$(./x)] ))", "if rm x; then ./y; fi", "rm x; ./y", "rm x | sh", "sh <<E\nrm x\nE", "cat <<E\n$(./x)\nE", "trap ./x EXIT", "exec ./x",
-		"coproc ./x", "rm x\\\n; ./y", "", " ", "# only a comment", "rm 'a", "rm x\x00", "!!", "fc -s", "enable -f ./x rm", "hash -p ./x rm; rm y", "command ./x", "builtin source x"} {
+		"coproc ./x", "rm x\\\n; ./y", "rm a # b\\\nrm c", "rm() { cat x; }", "for x in 'a[$(./x)]'; do rm ${!x}; done", "for x in '$(./x)'; do rm ${x@P}; done", "for x in 'a[$(./x)]'; do rm $((x)); done", "for x in 'a[$(./x)]'; do rm $[x]; done", "", " ", "# only a comment", "rm 'a", "rm x\x00", "!!", "fc -s", "enable -f ./x rm", "hash -p ./x rm; rm y", "command ./x", "builtin source x"} {
 		if plainCommand(runs) {
 			t.Errorf("%q may run a script", runs)
 		}

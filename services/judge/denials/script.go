@@ -33,7 +33,13 @@ func scriptFree(r link.Request) bool {
 	return slices.Contains(fileTools, strings.ToLower(r.Ask.Tool.Name))
 }
 
+// evaluates are expansions in which a shell runs what a variable holds.
+var evaluates = []string{"((", "$[", "[[", "${!", "@P"}
+
 func plainCommand(text string) bool {
+	if slices.ContainsFunc(evaluates, func(sign string) bool { return strings.Contains(text, sign) }) {
+		return false
+	}
 	c := shell.Read(text)
 	if c.Opaque || c.Structure != "" || len(c.Units) == 0 {
 		return false
