@@ -7,6 +7,9 @@ const (
 	words    = "pkg/protocol"
 	rules    = "internal/policy"
 	layers   = "internal/layers"
+	brief    = "services/judge/brief"
+	denials  = "services/judge/denials"
+	typopath = "services/judge/typopath"
 )
 
 // table breaks the invariants. Change a row together with the code that it
@@ -100,7 +103,34 @@ var table = []mutation{
 	{8, "a link writes the gate's own events",
 		[]edit{{gate + "/capability.go", "if gatesOwn(r.Event) {", "if gatesOwn(r.Event) && r.Event == \"\" {"}},
 		gate, "TestInvariant08ALinkSeesOnlyWhatItIsHanded", "invariant 8"},
+	{8, "a model reads what nobody sees",
+		[]edit{{brief + "/data.go", "return visible(string(data)), nil", "return string(data), nil"}},
+		brief, "TestInjectionsAreData", "stands raw in"},
+	{8, "a model is shown what speaks for the call",
+		[]edit{{brief + "/input.go", "case texts != nil && slices.Contains(shownKeys, name):", "case texts != nil:"}},
+		brief, "TestWhatAModelNeverSees", "NEVERSHOWN"},
+	{8, "facts that are too long are cut",
+		[]edit{
+			{brief + "/brief.go", "if size := rawSize(r, in); size > limit {", "if size := rawSize(r, in); size < 0 {"},
+			{brief + "/brief.go", "if len(data) > limit {", "if data = data[:min(limit, len(data))]; len(data) > limit {"},
+		},
+		brief, "TestLimit", "one byte short"},
+	{8, "a model is shown a secret",
+		[]edit{{brief + "/facts.go", "Cwd: m.mask(factCwd, r.Ask.Cwd)", "Cwd: r.Ask.Cwd"}},
+		brief, "TestNoPlaceShowsASecret", "the working directory"},
 
+	{9, "a denial holds under every policy",
+		[]edit{{denials + "/denials.go", "subject{config, r.PolicyRevision, ask,", "subject{config, 1, ask,"}},
+		denials, "TestWhatIsTheSame", "the policy makes the key of nothing"},
+	{9, "a denial of a script outlives the script",
+		[]edit{{denials + "/script.go", "|| !slices.Contains(plainPrograms, u.Program())", ""}},
+		denials, "TestScripts", "may run a script"},
+	{9, "a judge that was not sure is remembered as one that denied",
+		[]edit{
+			{typopath + "/typopath.go", "if f.teaching != \"\" {\n\t\tj.denied", "if f.detail += f.teaching; f.detail != \"\" {\n\t\tj.denied"},
+			{typopath + "/typopath.go", "j.set.Denials.Deny(key, f.teaching)", "j.set.Denials.Deny(key, f.detail)"},
+		},
+		typopath, "TestADenialIsRemembered", "the model was asked 1 times"},
 	{9, "what a link allowed once is allowed",
 		[]edit{
 			{gate + "/gate.go", "import (\n", "import (\n\t\"sync\"\n"},
