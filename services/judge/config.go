@@ -16,6 +16,8 @@ import (
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
+	"github.com/assent-dev/assent/services/judge/brief"
+	"github.com/assent-dev/assent/services/judge/shellcommand"
 	"github.com/assent-dev/assent/services/judge/typopath"
 )
 
@@ -29,7 +31,16 @@ const (
 	maxConcurrency  = 1024
 	maxModel        = 128
 	maxInstructions = 64 << 10
+	maxRounds       = 16
+	leastBytes      = 256
+	maxBytes        = 64 << 10
 )
+
+// kinds are the kinds of links.
+var kinds = []string{typopath.Kind, shellcommand.Kind}
+
+// unsaid tells a number that nobody wrote from a zero that somebody wrote.
+const unsaid = -1 << 20
 
 // laterProviders are words of the contract that this version does not speak.
 var laterProviders = []string{"openai", "openai-compatible"}
@@ -45,13 +56,15 @@ type File struct {
 
 // LinkConfig is what the file says of one link.
 type LinkConfig struct {
-	Kind         string   `json:"kind" jsonschema:"enum=typopath" jsonschema_description:"What the link judges. typopath: mistyped paths outside the project; it denies or defers and never allows."`
+	Kind         string   `json:"kind" jsonschema:"enum=typopath,enum=shellcommand" jsonschema_description:"What the link judges. typopath: mistyped paths outside the project; it denies or defers and never allows. shellcommand: shell texts that the rules cannot read, command by command; it allows what the rules allow throughout, as far as the policy's modelDelegation lets it."`
 	Provider     string   `json:"provider" jsonschema:"enum=anthropic" jsonschema_description:"Who serves the model."`
 	Model        string   `json:"model" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"The model's name at its provider."`
 	BaseURL      string   `json:"baseURL,omitempty" jsonschema_description:"Where the provider's API is; empty is the provider's own address."`
 	APIKeyEnv    string   `json:"apiKeyEnv,omitempty" jsonschema:"pattern=^[A-Za-z_][A-Za-z0-9_]*$,maxLength=128,default=ANTHROPIC_API_KEY" jsonschema_description:"The NAME of the environment variable that holds the key. The key itself never stands in this file."`
-	Instructions string   `json:"instructions" jsonschema:"minLength=1,maxLength=65536" jsonschema_description:"What the model is told to look for; its system prompt."`
+	Instructions string   `json:"instructions,omitempty" jsonschema:"minLength=1,maxLength=65536" jsonschema_description:"What the model is told to look for; its system prompt. Required for typopath; shellcommand brings its own."`
 	TypoPatterns []string `json:"typoPatterns,omitempty" jsonschema:"maxItems=256" jsonschema_description:"JavaScript regular expressions without delimiters or flags. Only a path that matches one is put to the model."`
+	Rounds       int      `json:"rounds,omitempty" jsonschema:"minimum=1,maximum=16,default=4" jsonschema_description:"shellcommand only: how many turns the model has, its answer included. With one it cannot ask how the rules stand."`
+	MaxBytes     int      `json:"maxBytes,omitempty" jsonschema:"minimum=256,maximum=65536,default=32768" jsonschema_description:"shellcommand only: how many bytes of facts the model is shown; an ask with more is deferred, never cut."`
 	TimeoutMS    int      `json:"timeoutMs,omitempty" jsonschema:"minimum=1,maximum=600000,default=5000" jsonschema_description:"How long the model may take, retries included, in milliseconds. The policy's linkTimeout should be longer."`
 	Concurrency  int      `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=1024,default=8" jsonschema_description:"How many asks are judged at once; the next one is deferred at once."`
 }
@@ -60,10 +73,20 @@ type LinkConfig struct {
 // somebody wrote is told from one that nobody wrote.
 func (c *LinkConfig) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain LinkConfig
-	p := plain{APIKeyEnv: DefaultKeyEnv, TimeoutMS: DefaultTimeoutMS, Concurrency: link.DefaultConcurrency}
+	p := plain{APIKeyEnv: DefaultKeyEnv, TimeoutMS: DefaultTimeoutMS, Concurrency: link.DefaultConcurrency, Rounds: unsaid, MaxBytes: unsaid}
 	if err := json.UnmarshalDecode(dec, &p); err != nil {
 		return err
 	}
+	ofShell := func(n *int, otherwise int) {
+		switch {
+		case *n == unsaid && p.Kind == shellcommand.Kind:
+			*n = otherwise
+		case *n == unsaid:
+			*n = 0
+		}
+	}
+	ofShell(&p.Rounds, shellcommand.DefaultRounds)
+	ofShell(&p.MaxBytes, brief.DefaultLimit)
 	*c = LinkConfig(p)
 	return nil
 }
@@ -84,6 +107,9 @@ func (LinkConfig) JSONSchemaExtend(s *jsonschema.Schema) {
 	patterns, _ := s.Properties.Get("typoPatterns")
 	least, most := uint64(1), uint64(typopath.MaxPattern)
 	patterns.Items.MinLength, patterns.Items.MaxLength = &least, &most
+	ofTypopath := jsonschema.NewProperties()
+	ofTypopath.Set("kind", &jsonschema.Schema{Const: typopath.Kind})
+	s.If, s.Then = &jsonschema.Schema{Properties: ofTypopath}, &jsonschema.Schema{Required: []string{"instructions"}}
 }
 
 // Names are the links of the file, sorted: what the judge's credential must be
@@ -122,12 +148,14 @@ func (c LinkConfig) check() (key string, err error) {
 		{"kind", c.checkKind()},
 		{"provider", c.checkProvider()},
 		{"model", text(c.Model, maxModel)},
-		{"instructions", text(c.Instructions, maxInstructions)},
+		{"instructions", c.checkInstructions()},
 		{"baseURL", c.checkBaseURL()},
 		{"apiKeyEnv", c.checkKeyEnv()},
 		{"timeoutMs", between(c.TimeoutMS, maxTimeoutMS)},
 		{"concurrency", between(c.Concurrency, maxConcurrency)},
 		{"typoPatterns", c.checkPatterns()},
+		{"rounds", c.onlyShell(c.Rounds, 1, maxRounds)},
+		{"maxBytes", c.onlyShell(c.MaxBytes, leastBytes, maxBytes)},
 	} {
 		if row.err != nil {
 			return row.key, row.err
@@ -137,10 +165,30 @@ func (c LinkConfig) check() (key string, err error) {
 }
 
 func (c LinkConfig) checkKind() error {
-	if c.Kind == typopath.Kind {
+	if slices.Contains(kinds, c.Kind) {
 		return nil
 	}
-	return fmt.Errorf("unknown kind %s: want %q", shown(c.Kind), typopath.Kind)
+	return fmt.Errorf("unknown kind %s: want one of %s", shown(c.Kind), strings.Join(kinds, ", "))
+}
+
+func (c LinkConfig) checkInstructions() error {
+	if c.Kind == shellcommand.Kind && c.Instructions == "" {
+		return nil // it brings its own
+	}
+	return text(c.Instructions, maxInstructions)
+}
+
+// onlyShell checks a number that only links on shell texts have.
+func (c LinkConfig) onlyShell(n, least, most int) error {
+	switch {
+	case c.Kind != shellcommand.Kind && n == 0:
+		return nil
+	case c.Kind != shellcommand.Kind:
+		return fmt.Errorf("only %s has it", shellcommand.Kind)
+	case n < least || n > most:
+		return fmt.Errorf("%d is out of bounds: want %d to %d", n, least, most)
+	}
+	return nil
 }
 
 func (c LinkConfig) checkProvider() error {
@@ -170,6 +218,9 @@ func (c LinkConfig) checkKeyEnv() error {
 }
 
 func (c LinkConfig) checkPatterns() error {
+	if c.Kind != typopath.Kind && len(c.TypoPatterns) > 0 {
+		return fmt.Errorf("only %s has patterns", typopath.Kind)
+	}
 	_, err := typopath.Compile(c.TypoPatterns)
 	return err
 }

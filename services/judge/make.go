@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
+	"github.com/assent-dev/assent/services/judge/shellcommand"
 	"github.com/assent-dev/assent/services/judge/typopath"
 )
 
@@ -32,6 +33,9 @@ func (c LinkConfig) Link(model llm.Provider, log *slog.Logger) (link.Link, error
 		}
 		set := typopath.Settings{Model: c.Model, Instructions: c.Instructions, Patterns: patterns, Timeout: c.timeout()}
 		return typopath.New(set, model, log).Judge, nil
+	case shellcommand.Kind:
+		set := shellcommand.Settings{Model: c.Model, Instructions: c.Instructions, Timeout: c.timeout(), Rounds: c.Rounds, Limit: c.MaxBytes}
+		return shellcommand.New(set, model, log).Judge, nil
 	default:
 		return nil, fmt.Errorf("%w: unknown kind %q", ErrConfig, c.Kind)
 	}

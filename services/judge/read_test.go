@@ -32,6 +32,11 @@ func with(more string) string {
 	return `{"links":{"model-judge":{"kind":"typopath","provider":"anthropic","model":"m","instructions":"i"` + more + `}}}`
 }
 
+// shellLink is a good file with a link on shell texts.
+func shellLink(more string) string {
+	return `{"links":{"model-judge":{"kind":"shellcommand","provider":"anthropic","model":"m"` + more + `}}}`
+}
+
 func TestReadTakes(t *testing.T) {
 	t.Parallel()
 	full := LinkConfig{Kind: "typopath", Provider: "anthropic", Model: "m", Instructions: "i", APIKeyEnv: "ANTHROPIC_API_KEY", TimeoutMS: 5000, Concurrency: 8}
@@ -52,6 +57,24 @@ func TestReadTakes(t *testing.T) {
 		{"no patterns", with(`,"typoPatterns":[]`), changed(func(c *LinkConfig) { c.TypoPatterns = []string{} })},
 		{"the least time and room", with(`,"timeoutMs":1,"concurrency":1`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 1, 1 })},
 		{"the most time and room", with(`,"timeoutMs":600000,"concurrency":1024`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 600000, 1024 })},
+	}
+	shell := changed(func(c *LinkConfig) { c.Kind, c.Instructions, c.Rounds = "shellcommand", "", 4; c.MaxBytes = 32768 })
+	for _, more := range []struct {
+		name, more string
+		change     func(*LinkConfig)
+	}{
+		{"a shell link, with its own instructions", ``, func(*LinkConfig) {}},
+		{"a shell link with the operator's", `,"instructions":"i"`, func(c *LinkConfig) { c.Instructions = "i" }},
+		{"one turn", `,"rounds":1`, func(c *LinkConfig) { c.Rounds = 1 }},
+		{"the most turns and bytes", `,"rounds":16,"maxBytes":65536`, func(c *LinkConfig) { c.Rounds, c.MaxBytes = 16, 65536 }},
+		{"the least bytes", `,"maxBytes":256`, func(c *LinkConfig) { c.MaxBytes = 256 }},
+	} {
+		want := shell
+		more.change(&want)
+		rows = append(rows, struct {
+			name, doc string
+			want      LinkConfig
+		}{more.name, shellLink(more.more), want})
 	}
 	schema := compiledSchema(t)
 	for _, row := range rows {
@@ -91,7 +114,7 @@ func TestReadRefuses(t *testing.T) {
 		{"invalid UTF-8", strings.Replace(with(``), `"m"`, "\"\xff\"", 1), "UTF-8"},
 
 		{"no kind", strings.Replace(with(``), `"kind":"typopath",`, ``, 1), "link model-judge: kind: unknown kind (none)"},
-		{"another kind", strings.Replace(with(``), `typopath`, `shell`, 1), `unknown kind "shell": want "typopath"`},
+		{"another kind", strings.Replace(with(``), `typopath`, `shell`, 1), `unknown kind "shell": want one of typopath, shellcommand`},
 		{"no model", strings.Replace(with(``), `"model":"m",`, ``, 1), "model: it is required"},
 		{"a blank model", strings.Replace(with(``), `"m"`, `" "`, 1), "model: it is required"},
 		{"no instructions", strings.Replace(with(``), `,"instructions":"i"`, ``, 1), "instructions: it is required"},
@@ -106,10 +129,18 @@ func TestReadRefuses(t *testing.T) {
 		{"a key in the file", with(`,"apiKeyEnv":"sk-ant-0123456789"`), "the key itself never stands in this file"},
 		{"a pattern that is none", with(",\n\"typoPatterns\":[\"ok\",\"([^/]+\"]"), `line 2, column 16: link model-judge: typoPatterns: invalid typo pattern: "([^/]+"`},
 		{"an empty pattern", with(`,"typoPatterns":[""]`), "an empty one would match every path"},
+		{"no turns", shellLink(`,"rounds":0`), "rounds: 0 is out of bounds"},
+		{"more turns than there are", shellLink(`,"rounds":17`), "rounds: 17 is out of bounds"},
+		{"turns of a link that has none", with(`,"rounds":2`), "rounds: only shellcommand has it"},
+		{"bytes of a link that has none", with(`,"maxBytes":1000`), "maxBytes: only shellcommand has it"},
+		{"patterns of a link that has none", shellLink(`,"typoPatterns":["a"]`), "typoPatterns: only typopath has patterns"},
+		{"instructions that say nothing", shellLink(`,"instructions":" "`), "instructions: it is required"},
+		{"no bytes", shellLink(`,"maxBytes":0`), "maxBytes: 0 is out of bounds"},
+		{"more bytes than there are", shellLink(`,"maxBytes":65537`), "maxBytes: 65537 is out of bounds"},
 		{"too large a file", with(`,"x":"` + strings.Repeat("x", MaxFile) + `"`), "the limit is"},
 	}
 	schema := compiledSchema(t)
-	onlyReader := []string{"a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
+	onlyReader := []string{"turns of a link that has none", "bytes of a link that has none", "patterns of a link that has none", "instructions that say nothing", "a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := Read([]byte(row.doc))

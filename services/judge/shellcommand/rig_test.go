@@ -178,7 +178,7 @@ func entry(event string, fields any) string {
 }
 
 func judgeWith(m llm.Provider) *Judge {
-	return New(Settings{Model: "claude-haiku-4-5", Timeout: 5 * time.Second, Link: "shell-judge", Mark: func() string { return "mark" }}, m, slog.New(slog.DiscardHandler))
+	return New(Settings{Model: "claude-haiku-4-5", Timeout: 5 * time.Second, Mark: func() string { return "mark" }}, m, slog.New(slog.DiscardHandler))
 }
 
 func verdictOn(t testing.TB, j *Judge, r link.Request) protocol.Verdict {

@@ -41,10 +41,8 @@ type Settings struct {
 	// Mark makes the fence of each question; nil is brief.NewMark.
 	Mark brief.Mark
 	// Denials remembers what was denied after a model was asked; nil remembers
-	// nothing.
+	// nothing. It is this link's alone.
 	Denials *denials.Cache
-	// Link is the link's name, by which its denials are told from another's.
-	Link string
 }
 
 // Judge is the link. Use New. Its method Judge is a link.Link.
@@ -158,7 +156,7 @@ func (c *judgement) find(ctx context.Context) finding {
 	if pieces, err := cut(c.text, narrow); err == nil {
 		return c.rule(ctx, pieces)
 	}
-	key := denials.KeyOf(c.r, c.set.Link, Kind, c.set.Model, c.set.Instructions)
+	key := denials.KeyOf(c.r, Kind, c.set.Model, c.set.Instructions)
 	if reason, ok := c.set.Denials.Lookup(key); ok {
 		c.d.Cached = true
 		return finding{state: protocol.ActionDeny, reason: reason}
