@@ -62,7 +62,7 @@ func shippedLink(t *testing.T, kind, name string, model llm.Provider) link.Link 
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if kind == shellcommand.Kind {
-		return shellcommand.New(shellcommand.Settings{Model: "claude-haiku-4-5", Timeout: 6 * time.Second, Link: name}, model, log).Judge
+		return shellcommand.New(shellcommand.Settings{Model: "claude-haiku-4-5", Timeout: 6 * time.Second}, model, log).Judge
 	}
 	file, err := judge.ReadFile(folder + kind + ".jsonc")
 	if err != nil {
