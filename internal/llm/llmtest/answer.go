@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,18 @@ func Raw(status int, contentType, body string) Answer {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
+}
+
+// Record is the body that a would answer q with; "" if it breaks off.
+func Record(a Answer, q Question) (body string) {
+	w := httptest.NewRecorder()
+	defer func() {
+		if recover() != nil {
+			body = ""
+		}
+	}()
+	a(w, q)
+	return w.Body.String()
 }
 
 // verdict is the tool that the caller wants called: the forced one, or the
