@@ -93,7 +93,7 @@ func (c *caller) converse(ctx context.Context, r Request, info *Info, conv conve
 			return ToolCall{}, err
 		}
 		info.Rounds++
-		info.Text = c.redact(t.text, maxText)
+		info.Text = clip(c.redact(t.text), maxText)
 		if err := t.check(); err != nil {
 			return ToolCall{}, err
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assent-dev/assent/pkg/protocol"
 )
 
 const (
@@ -45,18 +47,18 @@ func (c *caller) failure(ctx context.Context, x *exchange, err error) error {
 	case errors.Is(err, errReplyTooLarge):
 		return fmt.Errorf("%w: %w", ErrMalformed, errReplyTooLarge)
 	case x.status != 0: // an answer, but none of this API: it will not change
-		return fmt.Errorf("%w: status %d: %s", ErrMalformed, x.status, c.redact(err.Error(), maxSaid))
+		return fmt.Errorf("%w: status %d: %s", ErrMalformed, x.status, c.quote(err.Error()))
 	case errors.As(err, &lost):
-		return &passing{err: fmt.Errorf("%w: %s", ErrUnreachable, c.redact(err.Error(), maxSaid))}
+		return &passing{err: fmt.Errorf("%w: %s", ErrUnreachable, c.quote(err.Error()))}
 	default:
-		return fmt.Errorf("%w: %s", ErrCall, c.redact(err.Error(), maxSaid))
+		return fmt.Errorf("%w: %s", ErrCall, c.quote(err.Error()))
 	}
 }
 
 // status sorts what a server that does not answer says instead.
 func (c *caller) status(x *exchange) error {
 	kind, code, message := readFault(x.body)
-	text := c.redact(strings.Join(strings.Fields(fmt.Sprintf("status %d %s %s: %s", x.status, kind, code, message)), " "), maxSaid)
+	text := c.quote(strings.Join(strings.Fields(fmt.Sprintf("status %d %s %s: %s", x.status, kind, code, message)), " "))
 	wrap := func(word error) error { return fmt.Errorf("%w: %s", word, text) }
 	switch {
 	case code == "model_not_found" || x.status == http.StatusNotFound:
@@ -120,12 +122,16 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// redact cuts the key out of s, and s to n bytes.
-func (c *caller) redact(s string, n int) string {
-	if c.key != "" {
-		s = strings.ReplaceAll(s, c.key, "[key]")
+// quote makes what came from a server fit for an error: without the key, short,
+// and unable to redraw the terminal that a log is read in.
+func (c *caller) quote(s string) string { return protocol.Safe(c.redact(s), maxSaid, false) }
+
+// redact cuts the key out of s.
+func (c *caller) redact(s string) string {
+	if c.key == "" {
+		return s
 	}
-	return clip(s, n)
+	return strings.ReplaceAll(s, c.key, "[key]")
 }
 
 func clip(s string, n int) string {

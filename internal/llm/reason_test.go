@@ -240,11 +240,11 @@ func TestKeyStaysInside(t *testing.T) {
 		for _, a := range []llmtest.Answer{
 			llmtest.Fails(400, "some_error", "you sent "+testKey), llmtest.Fails(401, testKey, "no"), llmtest.Fails(404, "x", testKey+testKey),
 			llmtest.Fails(500, "x", strings.Repeat("y", maxSaid-20)+testKey), llmtest.Says("the key is " + testKey),
-			llmtest.Raw(200, testKey, testKey), llmtest.Raw(429, "application/json", `{"error":"`+testKey+`"}`),
+			llmtest.Fails(500, "x", "\x1b[2J\u202e"+testKey), llmtest.Raw(200, testKey, testKey), llmtest.Raw(429, "application/json", `{"error":"`+testKey+`"}`),
 		} {
 			s := llmtest.Start(t, a)
 			_, info, err := provider(t, api, s.URL).Ask(t.Context(), question())
-			if err == nil || strings.Contains(err.Error(), testKey[:12]) || strings.Contains(info.Text, testKey) {
+			if err == nil || strings.ContainsAny(err.Error(), "\x1b\u202e\n") || strings.Contains(err.Error(), testKey[:12]) || strings.Contains(info.Text, testKey) {
 				t.Errorf("error %v, text %q", err, info.Text)
 			}
 		}
