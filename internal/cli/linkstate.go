@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/judge"
 )
@@ -25,7 +26,7 @@ const (
 )
 
 // breakerWorse are the states of a circuit breaker, from well to worst.
-var breakerWorse = []string{"", judge.BreakerClosed, judge.BreakerHalfOpen, judge.BreakerOpen}
+var breakerWorse = []string{"", llm.BreakerClosed, llm.BreakerHalfOpen, llm.BreakerOpen}
 
 // stateOf reads what a link announces of its model; whatever is not known is shown
 // as it is, without what could redraw a screen.
@@ -37,7 +38,7 @@ func stateOf(meta map[string]string) linkState {
 	}
 	model, failing := said(judge.StateModel), said(judge.StateFailing)
 	switch {
-	case s.breaker == judge.BreakerOpen:
+	case s.breaker == llm.BreakerOpen:
 		s.text, s.rank = "breaker open", rankFailing
 		if failing != "" {
 			s.text += ", " + failing

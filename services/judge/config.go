@@ -1,21 +1,16 @@
 package judge
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/invopop/jsonschema"
 
-	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/pkg/link"
-	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/judge/brief"
 	"github.com/assent-dev/assent/services/judge/shellcommand"
 	"github.com/assent-dev/assent/services/judge/typopath"
@@ -23,9 +18,14 @@ import (
 
 // Defaults and bounds of a link's settings.
 const (
-	DefaultTimeoutMS  = 5000
-	DefaultKeyEnv     = "ANTHROPIC_API_KEY"
-	ProviderAnthropic = "anthropic"
+	DefaultTimeoutMS = 5000
+	DefaultKeyEnv    = "ANTHROPIC_API_KEY"
+	// DefaultOpenAIKeyEnv is DefaultKeyEnv for the provider openai.
+	DefaultOpenAIKeyEnv = "OPENAI_API_KEY"
+
+	ProviderAnthropic  = "anthropic"
+	ProviderOpenAI     = "openai"
+	ProviderCompatible = "openai-compatible"
 
 	maxTimeoutMS    = 600_000
 	maxConcurrency  = 1024
@@ -33,17 +33,8 @@ const (
 	maxInstructions = 64 << 10
 	maxRounds       = 16
 	leastBytes      = 256
-	maxBytes        = 64 << 10
+	mostBytes       = 64 << 10
 )
-
-// kinds are the kinds of links.
-var kinds = []string{typopath.Kind, shellcommand.Kind}
-
-// unsaid tells a number that nobody wrote from a zero that somebody wrote.
-const unsaid = -1 << 20
-
-// laterProviders are words of the contract that this version does not speak.
-var laterProviders = []string{"openai", "openai-compatible"}
 
 // File is the judges' file: the operator's, joined to the policy by the names
 // of its links alone.
@@ -56,39 +47,84 @@ type File struct {
 
 // LinkConfig is what the file says of one link.
 type LinkConfig struct {
-	Kind         string   `json:"kind" jsonschema:"enum=typopath,enum=shellcommand" jsonschema_description:"What the link judges. typopath: mistyped paths outside the project; it denies or defers and never allows. shellcommand: shell texts that the rules cannot read, command by command; it allows what the rules allow throughout, as far as the policy's modelDelegation lets it."`
-	Provider     string   `json:"provider" jsonschema:"enum=anthropic" jsonschema_description:"Who serves the model."`
+	Kind         string   `json:"kind" jsonschema:"enum=typopath,enum=shellcommand" jsonschema_description:"What the link judges. typopath: mistyped paths outside the project; it denies or defers and never allows. shellcommand: shell commands that the rules cannot read whole; it takes them apart and asks the rules about each piece, and may allow as far as the policy's modelDelegation reaches."`
+	Provider     string   `json:"provider" jsonschema:"enum=anthropic,enum=openai,enum=openai-compatible" jsonschema_description:"Who serves the model: anthropic (Messages), openai (Responses), or openai-compatible (Chat Completions at baseURL: vLLM, Ollama, LiteLLM, OpenRouter)."`
 	Model        string   `json:"model" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"The model's name at its provider."`
-	BaseURL      string   `json:"baseURL,omitempty" jsonschema_description:"Where the provider's API is; empty is the provider's own address."`
-	APIKeyEnv    string   `json:"apiKeyEnv,omitempty" jsonschema:"pattern=^[A-Za-z_][A-Za-z0-9_]*$,maxLength=128,default=ANTHROPIC_API_KEY" jsonschema_description:"The NAME of the environment variable that holds the key. The key itself never stands in this file."`
-	Instructions string   `json:"instructions,omitempty" jsonschema:"minLength=1,maxLength=65536" jsonschema_description:"What the model is told to look for; its system prompt. Required for typopath; shellcommand brings its own."`
-	TypoPatterns []string `json:"typoPatterns,omitempty" jsonschema:"maxItems=256" jsonschema_description:"JavaScript regular expressions without delimiters or flags. Only a path that matches one is put to the model."`
-	Rounds       int      `json:"rounds,omitempty" jsonschema:"minimum=1,maximum=16,default=4" jsonschema_description:"shellcommand only: how many turns the model has, its answer included. With one it cannot ask how the rules stand."`
-	MaxBytes     int      `json:"maxBytes,omitempty" jsonschema:"minimum=256,maximum=65536,default=32768" jsonschema_description:"shellcommand only: how many bytes of facts the model is shown; an ask with more is deferred, never cut."`
+	BaseURL      string   `json:"baseURL,omitempty" jsonschema_description:"Where the provider's API is; empty is the provider's own address. Required for openai-compatible."`
+	APIKeyEnv    string   `json:"apiKeyEnv,omitempty" jsonschema:"pattern=^[A-Za-z_][A-Za-z0-9_]*$,maxLength=128" jsonschema_description:"The NAME of the environment variable that holds the key; without it ANTHROPIC_API_KEY or OPENAI_API_KEY, by provider, and none for openai-compatible. The key itself never stands in this file."`
+	APIKeyFile   string   `json:"apiKeyFile,omitempty" jsonschema:"pattern=^/,maxLength=4096" jsonschema_description:"A file that holds the key, instead of apiKeyEnv: an absolute path, readable by its owner alone."`
+	Instructions string   `json:"instructions,omitempty" jsonschema:"maxLength=65536" jsonschema_description:"What the model is told to look for; its system prompt. shellcommand ships one."`
+	TypoPatterns []string `json:"typoPatterns,omitempty" jsonschema:"maxItems=256" jsonschema_description:"For typopath: JavaScript regular expressions without delimiters or flags. Only a path that matches one is put to the model."`
+	Rounds       int      `json:"rounds,omitempty,omitzero" jsonschema:"minimum=1,maximum=16,default=4" jsonschema_description:"For shellcommand: how many turns the model may take for one ask, its answer included. With one it cannot ask how the rules stand."`
+	MaxBytes     int      `json:"maxBytes,omitempty,omitzero" jsonschema:"minimum=256,maximum=65536,default=32768" jsonschema_description:"For shellcommand: the most that a model is shown of one ask, in bytes; what is longer is deferred and never cut."`
 	TimeoutMS    int      `json:"timeoutMs,omitempty" jsonschema:"minimum=1,maximum=600000,default=5000" jsonschema_description:"How long the model may take, retries included, in milliseconds. The policy's linkTimeout should be longer."`
-	Concurrency  int      `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=1024,default=8" jsonschema_description:"How many asks are judged at once; the next one is deferred at once."`
+	Concurrency  int      `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=1024,default=8" jsonschema_description:"How many asks are judged at once; the next one is turned away at once, and the gate asks another judge."`
+
+	Breaker *BreakerConfig `json:"breaker,omitempty" jsonschema_description:"When a model that fails is left alone. Without it: after 3 failures in a row, or half of 10 or more calls within a minute, for a minute."`
+	Budget  *BudgetConfig  `json:"budget,omitempty" jsonschema_description:"What the link may use; over it, asks are deferred. Without it there is no bound."`
+	Price   *PriceConfig   `json:"price,omitempty" jsonschema_description:"What the model costs, for the budget and the metrics."`
+	Denials *DenialsConfig `json:"denialCache,omitempty" jsonschema_description:"How long a denial is given again to a call with the same facts, without the model. Without it: 1024 of them, 10 minutes."`
 }
+
+// Settings that nobody wrote, told from empty ones that somebody did: the former
+// become "as it is without it", the latter something that check refuses.
+const (
+	unsaidText   = "\x00"
+	unsaidNumber = math.MinInt
+)
 
 // UnmarshalJSONFrom reads the settings over their defaults, so that a zero that
 // somebody wrote is told from one that nobody wrote.
 func (c *LinkConfig) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain LinkConfig
-	p := plain{APIKeyEnv: DefaultKeyEnv, TimeoutMS: DefaultTimeoutMS, Concurrency: link.DefaultConcurrency, Rounds: unsaid, MaxBytes: unsaid}
+	p := plain{
+		APIKeyEnv: unsaidText, APIKeyFile: unsaidText, Rounds: unsaidNumber, MaxBytes: unsaidNumber,
+		TimeoutMS: DefaultTimeoutMS, Concurrency: link.DefaultConcurrency,
+	}
 	if err := json.UnmarshalDecode(dec, &p); err != nil {
 		return err
 	}
-	ofShell := func(n *int, otherwise int) {
-		switch {
-		case *n == unsaid && p.Kind == shellcommand.Kind:
-			*n = otherwise
-		case *n == unsaid:
-			*n = 0
-		}
-	}
-	ofShell(&p.Rounds, shellcommand.DefaultRounds)
-	ofShell(&p.MaxBytes, brief.DefaultLimit)
 	*c = LinkConfig(p)
+	c.APIKeyFile = said(c.APIKeyFile, "")
+	c.APIKeyEnv = said(c.APIKeyEnv, c.defaultKeyEnv())
+	c.Rounds, c.MaxBytes = c.saidOfShell(c.Rounds, shellcommand.DefaultRounds), c.saidOfShell(c.MaxBytes, brief.DefaultLimit)
 	return nil
+}
+
+func said(text, other string) string {
+	switch text {
+	case unsaidText:
+		return other
+	case "":
+		return " "
+	default:
+		return text
+	}
+}
+
+// saidOfShell is a number that only links on shell texts have.
+func (c LinkConfig) saidOfShell(n, other int) int {
+	switch {
+	case n != unsaidNumber:
+		return n
+	case c.Kind == shellcommand.Kind:
+		return other
+	default:
+		return 0
+	}
+}
+
+// defaultKeyEnv is the variable that holds the key where the file does not say: a
+// local server needs none.
+func (c LinkConfig) defaultKeyEnv() string {
+	switch {
+	case c.APIKeyFile != "" || c.Provider == ProviderCompatible:
+		return ""
+	case c.Provider == ProviderOpenAI:
+		return DefaultOpenAIKeyEnv
+	default:
+		return DefaultKeyEnv
+	}
 }
 
 // JSONSchemaExtend adds what tags cannot say.
@@ -107,9 +143,29 @@ func (LinkConfig) JSONSchemaExtend(s *jsonschema.Schema) {
 	patterns, _ := s.Properties.Get("typoPatterns")
 	least, most := uint64(1), uint64(typopath.MaxPattern)
 	patterns.Items.MinLength, patterns.Items.MaxLength = &least, &most
-	ofTypopath := jsonschema.NewProperties()
-	ofTypopath.Set("kind", &jsonschema.Schema{Const: typopath.Kind})
-	s.If, s.Then = &jsonschema.Schema{Properties: ofTypopath}, &jsonschema.Schema{Required: []string{"instructions"}}
+	s.AllOf = []*jsonschema.Schema{
+		when("kind", typopath.Kind, "instructions", "rounds", "maxBytes"),
+		when("kind", shellcommand.Kind, "", "typoPatterns"),
+		when("provider", ProviderCompatible, "baseURL"),
+		{Not: &jsonschema.Schema{Required: []string{"apiKeyEnv", "apiKeyFile"}}},
+	}
+}
+
+// when is a schema that holds for links whose key is word: the text that they
+// require, and what is not theirs.
+func when(key, word, required string, foreign ...string) *jsonschema.Schema {
+	is := jsonschema.NewProperties()
+	is.Set(key, &jsonschema.Schema{Const: word})
+	then := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	if required != "" {
+		least := uint64(1)
+		then.Required = []string{required}
+		then.Properties.Set(required, &jsonschema.Schema{MinLength: &least})
+	}
+	for _, f := range foreign {
+		then.Properties.Set(f, jsonschema.FalseSchema)
+	}
+	return &jsonschema.Schema{If: &jsonschema.Schema{Properties: is}, Then: then}
 }
 
 // Names are the links of the file, sorted: what the judge's credential must be
@@ -135,119 +191,4 @@ func ReadFile(path string) (File, error) {
 		return File{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
-}
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// check returns what is wrong with the settings, as the key and the complaint.
-func (c LinkConfig) check() (key string, err error) {
-	for _, row := range []struct {
-		key string
-		err error
-	}{
-		{"kind", c.checkKind()},
-		{"provider", c.checkProvider()},
-		{"model", text(c.Model, maxModel)},
-		{"instructions", c.checkInstructions()},
-		{"baseURL", c.checkBaseURL()},
-		{"apiKeyEnv", c.checkKeyEnv()},
-		{"timeoutMs", between(c.TimeoutMS, maxTimeoutMS)},
-		{"concurrency", between(c.Concurrency, maxConcurrency)},
-		{"typoPatterns", c.checkPatterns()},
-		{"rounds", c.onlyShell(c.Rounds, 1, maxRounds)},
-		{"maxBytes", c.onlyShell(c.MaxBytes, leastBytes, maxBytes)},
-	} {
-		if row.err != nil {
-			return row.key, row.err
-		}
-	}
-	return "", nil
-}
-
-func (c LinkConfig) checkKind() error {
-	if slices.Contains(kinds, c.Kind) {
-		return nil
-	}
-	return fmt.Errorf("unknown kind %s: want one of %s", shown(c.Kind), strings.Join(kinds, ", "))
-}
-
-func (c LinkConfig) checkInstructions() error {
-	if c.Kind == shellcommand.Kind && c.Instructions == "" {
-		return nil // it brings its own
-	}
-	return text(c.Instructions, maxInstructions)
-}
-
-// onlyShell checks a number that only links on shell texts have.
-func (c LinkConfig) onlyShell(n, least, most int) error {
-	switch {
-	case c.Kind != shellcommand.Kind && n == 0:
-		return nil
-	case c.Kind != shellcommand.Kind:
-		return fmt.Errorf("only %s has it", shellcommand.Kind)
-	case n < least || n > most:
-		return fmt.Errorf("%d is out of bounds: want %d to %d", n, least, most)
-	}
-	return nil
-}
-
-func (c LinkConfig) checkProvider() error {
-	switch {
-	case c.Provider == ProviderAnthropic:
-		return nil
-	case slices.Contains(laterProviders, c.Provider):
-		return fmt.Errorf("provider %q is not spoken by this version, which speaks %q only", c.Provider, ProviderAnthropic)
-	default:
-		return fmt.Errorf("unknown provider %s: want %q", shown(c.Provider), ProviderAnthropic)
-	}
-}
-
-func (c LinkConfig) checkBaseURL() error {
-	if c.BaseURL == "" {
-		return nil
-	}
-	return llm.CheckBaseURL(c.BaseURL)
-}
-
-// checkKeyEnv does not show the value: somebody may have put the key there.
-func (c LinkConfig) checkKeyEnv() error {
-	if !envName.MatchString(c.APIKeyEnv) || len(c.APIKeyEnv) > maxModel {
-		return errors.New("want the name of an environment variable, letters, digits and '_'; the key itself never stands in this file")
-	}
-	return nil
-}
-
-func (c LinkConfig) checkPatterns() error {
-	if c.Kind != typopath.Kind && len(c.TypoPatterns) > 0 {
-		return fmt.Errorf("only %s has patterns", typopath.Kind)
-	}
-	_, err := typopath.Compile(c.TypoPatterns)
-	return err
-}
-
-func (c LinkConfig) timeout() time.Duration { return time.Duration(c.TimeoutMS) * time.Millisecond }
-
-func text(s string, limit int) error {
-	switch {
-	case strings.TrimSpace(s) == "":
-		return errors.New("it is required and must say something")
-	case len(s) > limit:
-		return fmt.Errorf("%d bytes, the limit is %d", len(s), limit)
-	default:
-		return nil
-	}
-}
-
-func between(n, most int) error {
-	if n < 1 || n > most {
-		return fmt.Errorf("%d is out of bounds: want 1 to %d", n, most)
-	}
-	return nil
-}
-
-func shown(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return fmt.Sprintf("%q", protocol.Safe(s, 60, false))
 }

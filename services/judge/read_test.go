@@ -55,6 +55,24 @@ func TestReadTakes(t *testing.T) {
 				c.TypoPatterns = []string{`([^/]+)/packages/\1(/|$)`, `pi/(?!pi-packages/)pi-[^/]+`}
 			})},
 		{"no patterns", with(`,"typoPatterns":[]`), changed(func(c *LinkConfig) { c.TypoPatterns = []string{} })},
+		{"a key's file", with(`,"apiKeyFile":"/run/key"`), changed(func(c *LinkConfig) { c.APIKeyEnv, c.APIKeyFile = "", "/run/key" })},
+		{"another provider, with its own variable", strings.Replace(with(``), "anthropic", "openai", 1), changed(func(c *LinkConfig) { c.Provider, c.APIKeyEnv = "openai", "OPENAI_API_KEY" })},
+		{"a local server without a key", strings.Replace(with(`,"baseURL":"http://127.0.0.1:11434/v1"`), "anthropic", "openai-compatible", 1),
+			changed(func(c *LinkConfig) {
+				c.Provider, c.APIKeyEnv, c.BaseURL = "openai-compatible", "", "http://127.0.0.1:11434/v1"
+			})},
+		{"a local server with one", strings.Replace(with(`,"baseURL":"http://127.0.0.1:11434/v1","apiKeyEnv":"K"`), "anthropic", "openai-compatible", 1),
+			changed(func(c *LinkConfig) {
+				c.Provider, c.APIKeyEnv, c.BaseURL = "openai-compatible", "K", "http://127.0.0.1:11434/v1"
+			})},
+		{"a part of the breaker", with(`,"breaker":{"failures":5}`), changed(func(c *LinkConfig) {
+			c.Breaker = &BreakerConfig{Failures: 5, Rate: 0.5, Least: 10, WindowMS: 60000, OpenMS: 60000}
+		})},
+		{"a budget and a price", with(`,"budget":{"callsPerMinute":60,"agentDollarsPerDay":0.5},"price":{"inputPerMillion":1,"outputPerMillion":5}`), changed(func(c *LinkConfig) {
+			c.Budget, c.Price = &BudgetConfig{CallsPerMinute: 60, AgentDollarsPerDay: 0.5}, &PriceConfig{Input: 1, Output: 5}
+		})},
+		{"a budget of calls alone", with(`,"budget":{"agentCallsPerMinute":6}`), changed(func(c *LinkConfig) { c.Budget = &BudgetConfig{AgentCallsPerMinute: 6} })},
+		{"no denials remembered", with(`,"denialCache":{"entries":0}`), changed(func(c *LinkConfig) { c.Denials = &DenialsConfig{Entries: 0, Minutes: 10} })},
 		{"the least time and room", with(`,"timeoutMs":1,"concurrency":1`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 1, 1 })},
 		{"the most time and room", with(`,"timeoutMs":600000,"concurrency":1024`), changed(func(c *LinkConfig) { c.TimeoutMS, c.Concurrency = 600000, 1024 })},
 	}
@@ -118,9 +136,22 @@ func TestReadRefuses(t *testing.T) {
 		{"no model", strings.Replace(with(``), `"model":"m",`, ``, 1), "model: it is required"},
 		{"a blank model", strings.Replace(with(``), `"m"`, `" "`, 1), "model: it is required"},
 		{"no instructions", strings.Replace(with(``), `,"instructions":"i"`, ``, 1), "instructions: it is required"},
-		{"no provider", strings.Replace(with(``), `"provider":"anthropic",`, ``, 1), `unknown provider (none): want "anthropic"`},
-		{"a provider of a later version", strings.Replace(with(``), `anthropic`, `openai`, 1), `provider "openai" is not spoken by this version, which speaks "anthropic" only`},
-		{"another provider of a later version", strings.Replace(with(``), `anthropic`, `openai-compatible`, 1), `speaks "anthropic" only`},
+		{"no provider", strings.Replace(with(``), `"provider":"anthropic",`, ``, 1), `unknown provider (none): want one of anthropic, openai, openai-compatible`},
+		{"a compatible provider without its address", strings.Replace(with(``), `anthropic`, `openai-compatible`, 1), `baseURL: it is required`},
+		{"a key from two places", with(`,"apiKeyEnv":"A","apiKeyFile":"/run/key"`), "apiKeyEnv: the key comes from apiKeyEnv or from apiKeyFile"},
+		{"a key's file that is the key", with(`,"apiKeyFile":"sk-ant-0123456789"`), "apiKeyFile: want the absolute path"},
+		{"a key's file that is none", with(`,"apiKeyFile":""`), "apiKeyFile: want the absolute path"},
+		{"a key's variable that is none", with(`,"apiKeyEnv":""`), "apiKeyEnv: want the name"},
+		{"a breaker that never opens", with(`,"breaker":{"failures":0}`), "breaker: failures: 0 is out of bounds"},
+		{"a rate that is none", with(`,"breaker":{"rate":1.5}`), "breaker: rate: 1.5 is out of bounds"},
+		{"a breaker that never closes", with(`,"breaker":{"openMs":86400000}`), "breaker: openMs"},
+		{"an unknown key of the breaker", with(",\n\"breaker\":{\"opens\":3}"), `line 2, column 12: unknown key "opens"`},
+		{"dollars without a price", with(`,"budget":{"dollarsPerDay":5}`), `budget: a bound in dollars needs "price"`},
+		{"dollars at no price", with(`,"budget":{"agentDollarsPerDay":5},"price":{}`), `budget: a bound in dollars needs "price"`},
+		{"less than no calls", with(`,"budget":{"callsPerMinute":-1}`), "budget: callsPerMinute: -1"},
+		{"a price that pays", with(`,"price":{"inputPerMillion":-1}`), "price: inputPerMillion: -1"},
+		{"denials remembered for ever", with(`,"denialCache":{"minutes":100000}`), "denialCache: minutes: 100000"},
+		{"a budget that is none", with(`,"budget":[]`), "links.model-judge.budget: a [ does not belong here"},
 		{"an unknown provider", strings.Replace(with(``), `anthropic`, `acme`, 1), `unknown provider "acme"`},
 		{"no time", with(`,"timeoutMs":0`), "timeoutMs: 0 is out of bounds"},
 		{"no room", with(`,"concurrency":0`), "concurrency: 0 is out of bounds"},
@@ -140,7 +171,7 @@ func TestReadRefuses(t *testing.T) {
 		{"too large a file", with(`,"x":"` + strings.Repeat("x", MaxFile) + `"`), "the limit is"},
 	}
 	schema := compiledSchema(t)
-	onlyReader := []string{"turns of a link that has none", "bytes of a link that has none", "patterns of a link that has none", "instructions that say nothing", "a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
+	onlyReader := []string{"dollars without a price", "dollars at no price", "instructions that say nothing", "a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := Read([]byte(row.doc))
@@ -183,7 +214,8 @@ func TestReadFile(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, doc := range []string{
 		with(``), with(`,"typoPatterns":["([^/]+)/packages/\\1(/|$)"],"timeoutMs":10`), `{"links":{"a":null}}`,
-		"{// c\n}", with(`,"apiKeyEnv":"A"`), strings.Repeat("[", 100), `{"links":{"a":{"kind":"typopath","kind":1}}}`,
+		shellLink(`,"rounds":2,"denialCache":{"entries":0}`), with(`,"breaker":{"rate":0.1},"budget":{"callsPerMinute":1},"price":{}`),
+		"{// c\n}", with(`,"apiKeyEnv":"A"`), with(`,"apiKeyFile":"/k"`), strings.Repeat("[", 100), `{"links":{"a":{"kind":"typopath","kind":1}}}`,
 	} {
 		f.Add([]byte(doc))
 	}

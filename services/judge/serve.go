@@ -134,18 +134,22 @@ func (j *Judge) newLink(name string, c LinkConfig) (*served, error) {
 	if unable != "" {
 		log.Warn("the link takes no asks", "cause", unable)
 	}
-	model, err := c.Server(j.deps.Env)
+	server, err := c.Server(j.deps.Env)
 	if err != nil {
 		log.Error("the link cannot reach its model and takes no asks", "error", err)
-		model, unable = llm.Unavailable{Info: llm.AnthropicInfo(c.Model), Cause: err}, err.Error()
+		server, unable = llm.Unavailable{Info: c.info(), Cause: err}, err.Error()
 	}
 	v := newVitals(name, log, j.metrics)
-	l, err := c.Link(v.watchModel(model), log)
+	guard := llm.NewGuard(server, llm.GuardConfig{
+		Name: name, Breaker: c.Breaker.config(), Budget: c.Budget.config(), Price: c.Price.config(), Metrics: j.deps.Metrics, Changed: v.turned,
+	})
+	v.breaker = guard.State
+	l, err := c.Link(v.watchModel(guard), log)
 	if err != nil {
 		return nil, err
 	}
 	return &served{
 		name: name, concurrency: c.Concurrency, judge: v.watchLink(l), vitals: v,
-		server: model, model: c.Model, timeout: c.timeout(), unable: unable,
+		server: server, model: c.Model, timeout: c.timeout(), unable: unable,
 	}, nil
 }

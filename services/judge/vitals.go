@@ -22,15 +22,11 @@ const (
 	// StateFailing is since when every ask that needed the model was deferred
 	// without it, and the word for the last one's reason; not there while it answers.
 	StateFailing = "failing"
-	// StateBreaker is the state of the model's circuit breaker.
+	// StateBreaker is the state of the model's circuit breaker: see llm.GuardState.
 	StateBreaker = "breaker"
 
 	StateOK       = "ok"
 	StateUntested = "untested"
-
-	BreakerClosed   = "closed"
-	BreakerHalfOpen = "half-open"
-	BreakerOpen     = "open"
 )
 
 const (
@@ -50,6 +46,8 @@ type vitals struct {
 	log     *slog.Logger
 	now     func() time.Time
 	metrics *metrics
+	// breaker is how the guard before the model stands.
+	breaker func() llm.GuardState
 	// changed tells that state is another; answeredOnce is closed when the model
 	// has answered an ask.
 	changed      chan struct{}
@@ -75,6 +73,9 @@ func (v *vitals) state() map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := map[string]string{StateModel: v.model}
+	if v.breaker != nil {
+		s[StateBreaker] = v.breaker().Breaker
+	}
 	if v.row >= failingAfter {
 		s[StateFailing] = fmt.Sprintf("since %s: %s", v.since.UTC().Format(time.RFC3339), v.why)
 	}
@@ -86,6 +87,16 @@ func (v *vitals) tested(word string) {
 	v.mu.Lock()
 	v.model = protocol.Safe(word, maxStateText, false)
 	v.mu.Unlock()
+	v.tell()
+}
+
+// turned notes that the breaker opened, tries the model or closed.
+func (v *vitals) turned(s llm.GuardState) {
+	if s.Breaker == llm.BreakerOpen {
+		v.log.Error("the model fails and is left alone; asks are deferred at once", "link", v.link, "failures", s.Failures, "reason", s.Reason)
+	} else {
+		v.log.Info("the model's breaker changed", "link", v.link, "state", s.Breaker)
+	}
 	v.tell()
 }
 
