@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/internal/llm/replay"
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/services/judge"
 	"github.com/assent-dev/assent/services/judge/eval"
 )
@@ -51,8 +52,9 @@ no false allow in 60 calls still leaves 6 %. Allows outside the policy's envelop
 makes defers, are counted as allows.
 
 --record FILE writes down what the model answers; --replay FILE answers from there, and needs
-neither network nor key. A question that is not in FILE ends the run. Breaker and budget of the file
-hold for a judge that serves, not here: know what DATA costs before you send it.
+neither network nor key. A question that is not in FILE ends the run. Breaker, budget and denial cache
+of the file hold for a judge that serves, not here: know what DATA costs before you send it. What it
+did cost is said where the file has a price.
 
 Exit 1: a false allow, or the run could not be made.`,
 		Example: "  assent judge eval examples/judges/typopath.jsonl --judges examples/judges/typopath.jsonc --replay examples/judges/typopath.answers.jsonl\n" +
@@ -111,7 +113,7 @@ func (c *judgeEval) score(ctx context.Context, cases []eval.Case, rules *policy.
 		if err != nil {
 			return report, fmt.Errorf("%s: link %s: %w", s.file, s.name, err)
 		}
-		l, err := s.config.Link(eval.Metered(model), log)
+		l, err := s.link(eval.Metered(model), log)
 		if err != nil {
 			return report, fmt.Errorf("%s: link %s: %w", s.file, s.name, err)
 		}
@@ -122,7 +124,7 @@ func (c *judgeEval) score(ctx context.Context, cases []eval.Case, rules *policy.
 		if err != nil {
 			return report, err
 		}
-		report.Links = append(report.Links, eval.Scored{Title: s.file, Results: results, Score: eval.NewScore(s.name, results, eval.Price{})})
+		report.Links = append(report.Links, eval.Scored{Title: s.file, Results: results, Score: eval.NewScore(s.name, results, s.price())})
 	}
 	return report, nil
 }
@@ -179,6 +181,21 @@ func (c *judgeEval) rules() (*policy.Snapshot, error) {
 type evalSubject struct {
 	file, name string
 	config     judge.LinkConfig
+}
+
+// link is the link over a model server. It remembers no denials: each case is
+// asked about, and counts for itself.
+func (s evalSubject) link(model llm.Provider, log *slog.Logger) (link.Link, error) {
+	c := s.config
+	c.Denials = &judge.DenialsConfig{}
+	return c.Link(model, log)
+}
+
+func (s evalSubject) price() llm.Price {
+	if s.config.Price == nil {
+		return llm.Price{}
+	}
+	return llm.Price{Input: s.config.Price.Input, Output: s.config.Price.Output}
 }
 
 func (c *judgeEval) subjects() ([]evalSubject, error) {

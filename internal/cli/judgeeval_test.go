@@ -160,3 +160,26 @@ func TestARecordingOfNothingIsNotLeftBehind(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The exit code is what a pipeline that guards a judges' file looks at.
+func TestAFalseAllowIsAnErrorAndNoOtherMistakeIs(t *testing.T) {
+	nothing := written(t, "answers.jsonl", "")
+	for want, code := range map[string]int{"allow": ExitOK, "defer": ExitFailure, "deny": ExitFailure} {
+		data := written(t, "data.jsonl", `{"id":"one","category":"c","want":"`+want+`","why":"w","call":{"tool":"bash","input":{"command":"bash -c 'ls src'"}}}`)
+		got, out, errs := ran(t, "judge", "eval", data, "--judges", shippedJudges+"shellcommand.jsonc", "--policy", shippedJudges+"policy.jsonc", "--replay", nothing)
+		if got != code || !strings.Contains(out, "cases judged") || (code == ExitFailure) != strings.Contains(errs, "1 false allow: ") {
+			t.Errorf("%s: exit %d, stderr %q\n%s", want, got, errs, out)
+		}
+	}
+}
+
+func TestWhatItCostIsSaidWhereThereIsAPrice(t *testing.T) {
+	code, out, errs := ran(t, "judge", "eval", shippedJudges+"shellcommand.jsonl", "--judges", shippedJudges+"shellcommand.jsonc",
+		"--policy", shippedJudges+"policy.jsonc", "--replay", shippedJudges+"shellcommand.answers.jsonl")
+	if code != ExitOK || errs != "" || !strings.Contains(out, "cost                         $0.0") {
+		t.Errorf("exit %d, %q\n%s", code, errs, out)
+	}
+	if _, out, _ := ran(t, evalArgs(evalReplay)...); !strings.Contains(out, "no price is known") {
+		t.Errorf("%s", out)
+	}
+}

@@ -124,7 +124,7 @@ func TestALinkIsAskedOnlyWhereTheRulesLeaveACallOpen(t *testing.T) {
 	if results[0].Ruled != protocol.ActionAllow || results[1].Ruled != protocol.ActionDeny {
 		t.Errorf("%s, %s", results[0].Ruled, results[1].Ruled)
 	}
-	s := NewScore("judge", results, Price{})
+	s := NewScore("judge", results, llm.Price{})
 	if s.Ruled != 2 || s.Judged != 1 || s.Right.N != 1 || s.FalseAllows.Of != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -248,7 +248,7 @@ func TestWhatTheModelTookIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewScore("judge", results, Price{Input: 1, Output: 5})
+	s := NewScore("judge", results, llm.Price{Input: 1, Output: 5})
 	want := Costs{Cases: 20, Questions: 20, Calls: 40, P50: 100, P95: 190, Input: 20_000, Output: 2_000, USD: 0.03}
 	if s.Model != want {
 		t.Errorf("got %+v\nwant %+v", s.Model, want)

@@ -103,13 +103,6 @@ type Counted struct {
 	Example string `json:"example"`
 }
 
-// Price is what a million tokens cost, in US dollars.
-type Price struct{ Input, Output float64 }
-
-func (p Price) of(u llm.Usage) float64 {
-	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output) / 1e6
-}
-
 // Score is what a link is worth on a data set.
 type Score struct {
 	Link string `json:"link"`
@@ -145,7 +138,7 @@ type Costs struct {
 }
 
 // NewScore counts results; price is that of the link's model.
-func NewScore(name string, results []Result, price Price) Score {
+func NewScore(name string, results []Result, price llm.Price) Score {
 	s := Score{Link: name}
 	rows, defers := map[Row]*Row{}, map[string]Counted{}
 	var outcomes = map[Outcome]int{}
@@ -201,7 +194,7 @@ func sortedWords(words map[string]Counted) []Counted {
 	return out
 }
 
-func costs(results []Result, price Price) Costs {
+func costs(results []Result, price llm.Price) Costs {
 	var c Costs
 	var used llm.Usage
 	var took []time.Duration
@@ -217,7 +210,7 @@ func costs(results []Result, price Price) Costs {
 		took = append(took, r.Model.Latency)
 	}
 	slices.Sort(took)
-	c.Input, c.Output, c.USD = used.Input, used.Output, price.of(used)
+	c.Input, c.Output, c.USD = used.Input, used.Output, price.Of(used)
 	c.P50, c.P95 = percentile(took, 0.5), percentile(took, 0.95)
 	return c
 }

@@ -110,8 +110,8 @@ func sample(flip bool) []Result {
 }
 
 func TestTheReportIsExact(t *testing.T) {
-	one := Scored{Title: "judges.jsonc", Results: sample(false), Score: NewScore("judge", sample(false), Price{Input: 1, Output: 5})}
-	two := Scored{Title: "new.jsonc", Results: sample(true), Score: NewScore("judge", sample(true), Price{})}
+	one := Scored{Title: "judges.jsonc", Results: sample(false), Score: NewScore("judge", sample(false), llm.Price{Input: 1, Output: 5})}
+	two := Scored{Title: "new.jsonc", Results: sample(true), Score: NewScore("judge", sample(true), llm.Price{})}
 	for name, r := range map[string]Report{"one": {Links: []Scored{one}}, "two": {Links: []Scored{one, two}}, "bare": {Links: []Scored{one}, Bare: true}} {
 		var text bytes.Buffer
 		if err := Text(&text, r.Grids()); err != nil {
@@ -133,7 +133,7 @@ func TestTheReportIsExact(t *testing.T) {
 
 func TestEveryCaseIsInTheJSON(t *testing.T) {
 	t.Parallel()
-	r := Report{Links: []Scored{{Title: "judges.jsonc", Results: sample(false), Score: NewScore("judge", sample(false), Price{})}}}
+	r := Report{Links: []Scored{{Title: "judges.jsonc", Results: sample(false), Score: NewScore("judge", sample(false), llm.Price{})}}}
 	report := decoded(t, r.JSON())["reports"].([]any)[0].(map[string]any)
 	cases := report["cases"].([]any)
 	if len(cases) != len(sample(false)) || report["judges"] != "judges.jsonc" || report["link"] != "judge" {
@@ -156,7 +156,7 @@ func TestALongListSaysThatItIsCut(t *testing.T) {
 		results = append(results, r)
 	}
 	var text bytes.Buffer
-	if err := Text(&text, Report{Links: []Scored{{Results: results, Score: NewScore("judge", results, Price{})}}}.Grids()); err != nil {
+	if err := Text(&text, Report{Links: []Scored{{Results: results, Score: NewScore("judge", results, llm.Price{})}}}.Grids()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "… and 7 more") {

@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/internal/llm"
 	"github.com/assent-dev/assent/internal/llm/replay"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/services/judge"
-	"github.com/assent-dev/assent/services/judge/shellcommand"
 )
 
 const folder = "../../../examples/judges/"
@@ -61,9 +59,6 @@ func shippedCases(t *testing.T, kind string) []Case {
 func shippedLink(t *testing.T, kind, name string, model llm.Provider) link.Link {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	if kind == shellcommand.Kind {
-		return shellcommand.New(shellcommand.Settings{Model: "claude-haiku-4-5", Timeout: 6 * time.Second}, model, log).Judge
-	}
 	file, err := judge.ReadFile(folder + kind + ".jsonc")
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +67,7 @@ func shippedLink(t *testing.T, kind, name string, model llm.Provider) link.Link 
 	if !ok {
 		t.Fatalf("%s.jsonc has no link %s", kind, name)
 	}
+	config.Denials = &judge.DenialsConfig{} // each case is asked about
 	l, err := config.Link(model, log)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +83,7 @@ func scoreOf(t *testing.T, kind, name string, model llm.Provider, workers int) S
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Scored{Title: kind + ".jsonc", Results: results, Score: NewScore(name, results, Price{})}
+	return Scored{Title: kind + ".jsonc", Results: results, Score: NewScore(name, results, llm.Price{})}
 }
 
 // The recordings hold what the scripted models say, no more and no less, and
@@ -194,5 +190,21 @@ func TestNoCarelessnessOfAModelMakesAnAllow(t *testing.T) {
 	}
 	if allowed := scoreOf(t, "shellcommand", "shell-judge", scripted(decomposer), 8).Score.Confuse; !slices.ContainsFunc(allowed, func(r Row) bool { return r.Allow > 0 }) {
 		t.Error("nothing is allowed at all, so that this test cannot fail")
+	}
+}
+
+func TestTheExampleFilesRead(t *testing.T) {
+	t.Parallel()
+	for file, provider := range map[string]string{"typopath": "anthropic", "shellcommand": "anthropic", "ollama": "openai-compatible"} {
+		f, err := judge.ReadFile(folder + file + ".jsonc")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for name, c := range f.Links {
+			if c.Provider != provider {
+				t.Errorf("%s: link %s is served by %s", file, name, c.Provider)
+			}
+		}
 	}
 }
