@@ -115,6 +115,11 @@ type place struct {
 	fed bool
 	// evaled: it runs in the shell that runs what follows it too.
 	evaled bool
+	// lines: a shell reads it as its input.
+	lines bool
+	// script: the input of its commands is a text that a shell reads further
+	// commands from.
+	script bool
 }
 
 // text walks a text that a shell is handed.
@@ -134,6 +139,9 @@ func (c *cutter) text(text string, at place) error {
 		return uncut("it is not valid shell syntax")
 	}
 	walk := walk{cutter: c, text: text, place: at}
+	if at.lines {
+		return walk.listLines(file.Stmts, at.fed)
+	}
 	return walk.list(file.Stmts, at.fed)
 }
 

@@ -1,6 +1,7 @@
 package shellcommand
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -39,7 +40,10 @@ func (w *walk) stmt(s *syntax.Stmt, fed bool) error {
 		if err := w.stmt(cmd.X, fed); err != nil {
 			return err
 		}
-		return w.stmt(cmd.Y, fed || cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll)
+		if cmd.Op != syntax.Pipe && cmd.Op != syntax.PipeAll {
+			return w.stmt(cmd.Y, fed)
+		}
+		return w.apart().stmt(cmd.Y, true)
 	case *syntax.Block:
 		return w.list(cmd.Stmts, fed)
 	case *syntax.Subshell:
@@ -79,7 +83,8 @@ func (w *walk) command(s *syntax.Stmt, call *syntax.CallExpr, fed bool) error {
 	if err := literal(s); err != nil {
 		return err
 	}
-	if doc := input(s); doc != nil && (doc.Op != syntax.WordHdoc || isShell(call)) {
+	doc := input(s)
+	if doc != nil && (doc.Op != syntax.WordHdoc || isShell(call)) {
 		return w.reads(s, call, doc)
 	}
 	own := w.source(start(s, call), end(s, call))
@@ -100,11 +105,21 @@ func (w *walk) command(s *syntax.Stmt, call *syntax.CallExpr, fed bool) error {
 			return err
 		}
 		w.carriers(units[:at+1])
-		return w.cutter.text(payload, place{level: w.level + 1, fed: fed, evaled: units[at].Words[0] == "eval"})
+		return w.cutter.text(payload, place{level: w.level + 1, fed: fed || doc != nil, script: w.script && doc == nil, evaled: units[at].Words[0] == "eval"})
 	case w.width == wide && at == 0 && wrapped(units[0].Words) > 0:
-		return w.wrapper(s, call, units[0], fed)
+		return w.wrapper(s, call, units[0], fed || doc != nil)
+	}
+	if w.script && slices.ContainsFunc(units, func(u shell.Unit) bool { return hears(&u) }) {
+		return uncut("%s may read on in the text that a shell reads", units[at].Program())
 	}
 	return w.piece(own, units, fed)
+}
+
+// apart is w for what has an input of its own.
+func (w *walk) apart() *walk {
+	own := *w
+	own.script = false
+	return &own
 }
 
 // piece takes the whole of a command for a piece.
@@ -143,7 +158,7 @@ func (w *walk) wrapper(s *syntax.Stmt, call *syntax.CallExpr, u shell.Unit, fed 
 	w.carriers([]shell.Unit{u})
 	w.units[len(w.units)-1].wraps = true
 	inner := w.source(int(call.Args[n].Pos().Offset()), int(call.Args[len(call.Args)-1].End().Offset()))
-	return w.cutter.text(inner, place{level: w.level + 1, fed: fed, evaled: w.evaled})
+	return w.cutter.text(inner, place{level: w.level + 1, fed: fed, script: w.script, evaled: w.evaled})
 }
 
 // reads is a shell that reads its commands from a here-document or a here-string.
@@ -178,7 +193,7 @@ func (w *walk) reads(s *syntax.Stmt, call *syntax.CallExpr, doc *syntax.Redirect
 		kinds[i] = shell.Fixed
 	}
 	w.carriers([]shell.Unit{{Words: words, Kinds: kinds, Shape: strings.Join(words, " ")}})
-	return w.cutter.text(text, place{level: w.level + 1, fed: true})
+	return w.cutter.text(text, place{level: w.level + 1, fed: true, lines: true})
 }
 
 func (w *walk) carriers(units []shell.Unit) {
