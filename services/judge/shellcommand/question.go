@@ -3,6 +3,7 @@ package shellcommand
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/internal/llm"
+	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/link"
 	"github.com/assent-dev/assent/pkg/protocol"
 	"github.com/assent-dev/assent/services/judge/brief"
@@ -158,9 +160,10 @@ func (c *judgement) hear(ctx context.Context, call llm.ToolCall) finding {
 	if err := json.Unmarshal(call.Input, &s, json.RejectUnknownMembers(false)); err != nil || len(s.Commands) > maxPieces {
 		return failed(causeMalformed, errors.New("the model's decomposition cannot be read"))
 	}
+	spoken := withoutComments(c.text)
 	for _, command := range s.Commands {
 		command = strings.TrimSpace(command)
-		if command == "" || !strings.Contains(c.text, command) {
+		if command == "" || !strings.Contains(spoken, command) {
 			continue
 		}
 		got, err := c.engine.check(ctx, protocol.Query{Surface: surfaceBash, Value: command})
@@ -179,6 +182,25 @@ func (c *judgement) hear(ctx context.Context, call llm.ToolCall) finding {
 		return deferred(causeUnfaithful, "%s", err)
 	}
 	return c.rule(ctx, pieces)
+}
+
+// withoutComments is a text without what a shell skips in it: a warning against
+// a command in a comment is no reason to deny.
+func withoutComments(text string) string {
+	spans, ok := shell.Comments(text)
+	if !ok {
+		return text
+	}
+	slices.SortFunc(spans, func(a, b shell.Span) int { return a.Start - b.Start })
+	var b strings.Builder
+	last := 0
+	for _, s := range spans {
+		if s.Start >= last {
+			b.WriteString(text[last:s.Start])
+			last = s.End
+		}
+	}
+	return b.String() + text[last:]
 }
 
 var _ link.Link = (*Judge)(nil).Judge

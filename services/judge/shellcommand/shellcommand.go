@@ -179,9 +179,16 @@ func (c *judgement) rule(ctx context.Context, pieces []piece) finding {
 		return failed(causeQuery, err)
 	}
 	if got.state == protocol.ActionAllow {
-		return finding{state: protocol.ActionAllow, reason: fmt.Sprintf("the rules allow each of the %d commands in it", len(pieces))}
+		return finding{state: protocol.ActionAllow, reason: allowed(len(pieces))}
 	}
 	return c.weigh(got)
+}
+
+func allowed(commands int) string {
+	if commands == 1 {
+		return "the rules allow the one command in it"
+	}
+	return fmt.Sprintf("the rules allow each of the %d commands in it", commands)
 }
 
 // weigh makes a finding of what is not allowed.

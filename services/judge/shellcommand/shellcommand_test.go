@@ -28,10 +28,10 @@ func TestRuledWithoutAModel(t *testing.T) {
 	}{
 		{"each command in it is allowed", listed, "bash -c 'git status && make test'", protocol.ChoiceAllow, "the rules allow each of the 2 commands in it"},
 		{"a shell in a shell", listed, `sh -c 'bash -lc "git status; ls"'`, protocol.ChoiceAllow, "2 commands"},
-		{"behind a time limit", listed, "timeout 60 bash -c 'npm test'", protocol.ChoiceAllow, "1 commands"},
+		{"behind a time limit", listed, "timeout 60 bash -c 'npm test'", protocol.ChoiceAllow, "the one command in it"},
 		{"in a directory of the project", listed, "cd web && bash -c 'npm test'", protocol.ChoiceAllow, "2 commands"},
 		{"under a policy that allows all but a few", open, "bash -c 'git status; frob'", protocol.ChoiceAllow, "2 commands"},
-		{"eval of a literal", open, "eval 'git status'", protocol.ChoiceAllow, "1 commands"},
+		{"eval of a literal", open, "eval 'git status'", protocol.ChoiceAllow, "the one command in it"},
 
 		{"a command that no rule names", listed, "bash -c 'git status; frob x'", protocol.ChoiceDefer, "the rules do not allow frob x"},
 		{"a command that a rule asks about", open, "bash -c 'git status; rm -rf x'", protocol.ChoiceDefer, "the rules do not allow rm -rf x"},
@@ -81,11 +81,13 @@ func TestADeniedCommandIsADeny(t *testing.T) {
 			}
 		})
 	}
-	// What a model makes up denies nothing.
-	_, r := call(t, allowing, "stdbuf --x git status")
-	r.Query = &gateRules{t: t, policy: denying}
-	if v := verdictOn(t, judgeWith(claiming(t, "git push origin")), r); v.Verdict != protocol.ChoiceDefer {
-		t.Errorf("a command that is not in the text: %+v", v)
+	// What a model makes up denies nothing, nor what stands in a comment.
+	for _, text := range []string{"stdbuf --x git status", "# never git push origin\nstdbuf --x git status # git push origin"} {
+		_, r := call(t, allowing, text)
+		r.Query = &gateRules{t: t, policy: denying}
+		if v := verdictOn(t, judgeWith(claiming(t, "git push origin")), r); v.Verdict != protocol.ChoiceDefer {
+			t.Errorf("%q: %+v", text, v)
+		}
 	}
 }
 
