@@ -138,11 +138,11 @@ func TestTheTablesOnThePageAreTheScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		scored := scoreOf(t, s.kind, s.link, rec, 8)
-		fmt.Fprintf(&tables, "\n### %s, %d cases, a careless scripted model\n", s.kind, len(scored.Results))
+		fmt.Fprintf(&tables, "\n## %s, %d cases, a careless scripted model\n", s.kind, len(scored.Results))
 		Markdown(&tables, Report{Links: []Scored{scored}, Bare: true}.Grids())
 	}
 	tables.WriteString("\n")
-	const page = "../../../docs/judges.md"
+	const page = "../../../docs/judges-scores.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
