@@ -15,6 +15,9 @@ type Query struct {
 	// Cwd, Home, Platform and Paths as in Call; they matter for paths only.
 	Cwd, Home, Platform string
 	Paths               []Path
+	// WithPaths rules the paths in a shell text too, as in a call that runs it;
+	// without, only its commands are ruled.
+	WithPaths bool
 }
 
 // Check is the answer to a Query. Its zero value refuses.
@@ -100,7 +103,12 @@ func (s *Snapshot) checkSurface(q Query) Ruling {
 	case surface == ToolCanary:
 		e.add(canary())
 	case surface == surfaceBash:
-		e.shell(shell.Read(q.Value))
+		cmd := shell.Read(q.Value)
+		e.shell(cmd)
+		if q.WithPaths {
+			e.shellPaths(cmd)
+			e.bound()
+		}
 	case surface == surfaceMCP:
 		e.checkMCP(q.Value)
 	case plain != "":

@@ -329,6 +329,11 @@ func TestCheck(t *testing.T) {
 		{Query{Surface: "bash", Value: "git status"}, Allow},
 		{Query{Surface: "bash", Value: "git status && rm x"}, Deny},
 		{Query{Surface: "bash", Value: "git status | wc"}, Ask},
+		{Query{Surface: "bash", Value: "git add a/.env", Cwd: "/repo"}, Allow}, // its commands alone
+		{Query{Surface: "bash", Value: "git add a/.env", Cwd: "/repo", WithPaths: true}, Deny},
+		{Query{Surface: "bash", Value: "cd a && git add .env", Cwd: "/repo", WithPaths: true}, Deny},
+		{Query{Surface: "bash", Value: "git add /x", Cwd: "/repo", WithPaths: true}, Ask},
+		{Query{Surface: "bash", Value: "git add a/b", Cwd: "/repo", WithPaths: true}, Allow},
 		{Query{Surface: "path", Value: "a/.env", Cwd: "/repo"}, Deny},
 		{Query{Surface: "path", Value: "a/b", Cwd: "/repo"}, Allow},
 		{Query{Surface: "external_directory", Value: "/x", Cwd: "/repo"}, Ask},

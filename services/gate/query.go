@@ -26,7 +26,7 @@ func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (prot
 	call := grants.Call(c.ask)
 	pq := policy.Query{
 		Surface: q.Surface, Value: q.Value, Tool: q.Tool,
-		Cwd: cmp.Or(q.Cwd, call.Cwd), Home: call.Home, Platform: call.Platform, Paths: call.Paths,
+		Cwd: cmp.Or(q.Cwd, call.Cwd), Home: call.Home, Platform: call.Platform, Paths: call.Paths, WithPaths: true,
 	}
 	r := g.checkGranted(ctx, c.ask, g.policy.of(asks), pq)
 	if c.ask.HumanOnly && r.State == policy.Allow {

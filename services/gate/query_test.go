@@ -14,7 +14,7 @@ import (
 
 // queryPolicy asks what no rule speaks of, and a person when asked.
 const queryPolicy = `{"permission":{"*":"ask","read":"allow","path":{"*":"allow","/srv/vault/*":"ask"},
-  "external_directory":"allow","bash":{"*":"ask","git status":"allow","git push --force*":{"action":"deny","reason":"Never."},"deploy *":{"action":"ask","humanOnly":true}}},
+  "external_directory":"allow","bash":{"*":"ask","git status":"allow","git status *":"allow","git push --force*":{"action":"deny","reason":"Never."},"deploy *":{"action":"ask","humanOnly":true}}},
   "authorizerChain":["one"],"linkTimeout":"30s","terminal":{"kind":"human"}}`
 
 // TestAQueryStandsAsAnAskWould: what a query is answered is what an ask of the
@@ -71,6 +71,7 @@ func TestAQueryStandsAsAnAskWould(t *testing.T) {
 		{"a deny stands above every grant", c, `{"v":1,"surface":"bash","value":"git push --force origin"}`, protocol.ActionDeny, "fleet"},
 		{"a deny in a substitution is found", c, `{"v":1,"surface":"bash","value":"echo $(git push --force)"}`, protocol.ActionDeny, "fleet"},
 		{"what only a person answers stays asked", c, `{"v":1,"surface":"bash","value":"deploy prod"}`, protocol.ActionAsk, "fleet"},
+		{"a path in a command counts as it would in a call", c, `{"v":1,"surface":"bash","value":"git status /srv/vault/x"}`, protocol.ActionAsk, "fleet"},
 		{"a path counts as what the adapter resolved it to", c, `{"v":1,"surface":"path","value":"link"}`, protocol.ActionAsk, "fleet"},
 		{"a path that resolves to nothing else is itself", c, `{"v":1,"surface":"path","value":"notes"}`, protocol.ActionAllow, "fleet"},
 		{"the state of a tool is its rules'", c, `{"v":1,"tool":"bash"}`, protocol.ActionAsk, "fleet"},

@@ -96,7 +96,7 @@ func (a *asking) Check(ctx context.Context, q protocol.Query) (protocol.Check, e
 		return protocol.Check{}, err
 	}
 	r := a.rules.Check(policy.Query{Surface: q.Surface, Value: q.Value, Tool: q.Tool, Cwd: cmp.Or(q.Cwd, a.call.Cwd), Home: a.call.Home,
-		Platform: a.call.Platform, Paths: a.call.Paths})
+		Platform: a.call.Platform, Paths: a.call.Paths, WithPaths: true})
 	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin,
 		Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
 }

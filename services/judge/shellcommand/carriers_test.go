@@ -149,7 +149,7 @@ func TestARealBashRunsThePiecesAndNothingElse(t *testing.T) {
 	for _, text := range consuming {
 		add(text)
 	}
-	g := generator{rand.New(rand.NewPCG(5, seed))}
+	g := generator{r: rand.New(rand.NewPCG(5, seed))}
 	tried := 0
 	for ; len(texts) < want && tried < 400*want; tried++ {
 		add(g.text())
@@ -231,7 +231,11 @@ func TestNoCommandReadsWhatAnotherReaderTakesForCommands(t *testing.T) {
 
 // generator makes texts of the forms that are known, with what has fooled
 // readers of such texts thrown in.
-type generator struct{ r *rand.Rand }
+type generator struct {
+	r *rand.Rand
+	// paths: its commands work on files.
+	paths bool
+}
 
 func (g generator) pick(from ...string) string { return from[g.r.IntN(len(from))] }
 
@@ -274,6 +278,11 @@ func (g generator) list(depth int) string {
 }
 
 func (g generator) command(depth int) string {
+	if g.paths && (depth <= 0 || g.r.IntN(4) == 0) {
+		return g.pick("cat a", "cat secret/key", "cat ../x", "cd secret", "cd secret; cat key", "cat .env", "ls ~/.ssh", "cat /etc/passwd", "cp a secret", "echo x > secret/k", "cd web", "cd src", "cat src/a", "cat key", "echo x > src/b", "git -C secret status",
+			"cat 'secret/key'", "cat secret//key", "cat s*/key", "cat {a,secret/key}", "cat < secret/key", "tee secret/k", "cat <<< secret/key", "cd ..", "cd web && cat src/x", "cd -", "pushd web", "popd", "cd ~", "cd /etc", "tar cf x.tar secret", "cp secret/key b", "rm secret/key", "mv a .env", "cd", "cat ~/x", "cat \"~/x\"", "cat \\~/x", "cat secret\\/key", "cat web/../secret/key", "cd web/..; cat secret/key", "git add .env", "ls -la", "cp -r . /tmp/x", "cat x.env",
+			"ln -s secret l", "cat l/key", "cat /repo/secret/key", "cat $HOME/x", "cat ~root/x", "find . -name key", "grep -r x secret", "grep -r x .", "curl -o secret/k http://a/b", "git diff --no-index a /etc/passwd", "ls; cat .env")
+	}
 	if depth <= 0 || g.r.IntN(6) == 0 {
 		return g.pick("ls", "git status", "git log -1", "id", "echo a", "echo 'a b'", "echo \"a b\"", "echo a\\ b", "cat", "head -c 6", "head -n 1", "cd web", "cd web && ls", "cd src; git status", "dd bs=6",
 			"ls > zz1", "echo x >> zz2", "ls 2>&1", "ls 2> /dev/null", "npm test", "make all", "echo '#'", "echo \\#", "ls web/*", "ls ~/web", "tee zz3", "echo a > 'z z'", "cat <<< x", "x", "ls -- -a",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/assent-dev/assent/pkg/link"
@@ -26,12 +25,14 @@ var (
 // one goroutine.
 type engine struct {
 	query link.Query
-	ask   protocol.Ask
+	// bases are the directories in which the call may begin, relative to its own;
+	// "" for that.
+	bases []string
 	known map[protocol.Query]protocol.Check
 }
 
 func newEngine(r link.Request) *engine {
-	return &engine{query: r.Query, ask: r.Ask, known: map[protocol.Query]protocol.Check{}}
+	return &engine{query: r.Query, bases: bases(r.Ask), known: map[protocol.Query]protocol.Check{}}
 }
 
 func (e *engine) check(ctx context.Context, q protocol.Query) (protocol.Check, error) {
@@ -82,34 +83,55 @@ func (t *tally) ask(ctx context.Context, about string, q protocol.Query) error {
 // rule asks the gate about each piece in each directory and about all of them as
 // one text. A deny wins over everything; only what is allowed throughout is
 // allowed.
+//
+// A piece is asked about in the call's own directory, with the way to its own in
+// front: paths are inside or outside of the former, whatever text goes where.
 func (e *engine) rule(ctx context.Context, pieces []piece) (ruling, error) {
+	if e.bases == nil {
+		return ruling{state: protocol.ActionAsk, about: "it", reason: "it is not known where it runs"}, nil
+	}
 	t := tally{e, ruling{state: protocol.ActionAllow}}
-	for _, p := range pieces {
-		for _, dir := range p.dirs {
-			at, ok := e.place(dir)
-			if !ok {
-				return ruling{state: protocol.ActionAsk, about: p.text, reason: "it is not known where it runs"}, nil
-			}
-			if err := t.ask(ctx, p.text, protocol.Query{Surface: surfaceBash, Value: p.text, Cwd: at}); err != nil {
-				return ruling{}, err
+	for _, base := range e.bases {
+		for _, p := range pieces {
+			for _, dir := range p.dirs {
+				if err := t.ask(ctx, p.text, protocol.Query{Surface: surfaceBash, Value: gone(base) + gone(dir) + p.text}); err != nil {
+					return ruling{}, err
+				}
 			}
 		}
 	}
-	if err := t.ask(ctx, "its commands together", protocol.Query{Surface: surfaceBash, Value: script(pieces)}); err != nil {
-		return ruling{}, err
+	if t.worst.state == protocol.ActionDeny && len(e.bases) == 1 {
+		return t.worst, nil
 	}
-	return t.worst, nil
-}
-
-// open asks the gate how the rules stand now on entries that were open.
-func (e *engine) open(ctx context.Context, entries []protocol.Entry) (ruling, error) {
-	t := tally{e, ruling{state: protocol.ActionAllow}}
-	for _, o := range entries {
-		if err := t.ask(ctx, o.Surface+" "+o.Value, protocol.Query{Surface: o.Surface, Value: o.Value}); err != nil {
+	together := tally{e, ruling{state: protocol.ActionAllow}}
+	for _, base := range e.bases {
+		if err := together.ask(ctx, "its commands together", protocol.Query{Surface: surfaceBash, Value: gone(base) + script(pieces)}); err != nil {
 			return ruling{}, err
 		}
 	}
+	if together.worst.state > t.worst.state {
+		t.worst = together.worst
+	}
+	// One after the other they may go further than they do where they stand, and
+	// they begin in one place only: that is no reason to deny.
+	t.worst.state = min(t.worst.state, protocol.ActionAsk)
 	return t.worst, nil
+}
+
+// gone is what goes to a directory in front of a command; "" for the call's own.
+// One that looks like an option is gone to by another name.
+func gone(dir string) string {
+	switch rest, home := strings.CutPrefix(dir, "~/"); {
+	case dir == "":
+		return ""
+	case dir == "~":
+		return "cd ~ && "
+	case home && rest != "":
+		return "cd ~/" + quoted(rest) + " && "
+	case strings.HasPrefix(dir, "-"):
+		return "cd ./" + quoted(dir) + " && "
+	}
+	return "cd " + quoted(dir) + " && "
 }
 
 func ruled(about string, c protocol.Check) ruling {
@@ -118,19 +140,4 @@ func ruled(about string, c protocol.Check) ruling {
 		r.reason = fmt.Sprintf("the rule %q says %s", protocol.Safe(c.MatchedPattern, 120, false), c.State)
 	}
 	return r
-}
-
-// place is the absolute directory of one that a text speaks of; "" for the
-// call's own.
-func (e *engine) place(dir string) (at string, ok bool) {
-	switch {
-	case dir == "":
-		return "", true
-	case dir == "~" || strings.HasPrefix(dir, "~/"):
-		return path.Join(e.ask.Home, strings.TrimPrefix(dir[1:], "/")), strings.HasPrefix(e.ask.Home, "/")
-	case strings.HasPrefix(dir, "/"):
-		return path.Clean(dir), true
-	default:
-		return path.Join(e.ask.Cwd, dir), strings.HasPrefix(e.ask.Cwd, "/")
-	}
 }

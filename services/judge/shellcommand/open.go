@@ -1,10 +1,13 @@
 package shellcommand
 
 import (
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/internal/shell"
 	"github.com/assent-dev/assent/pkg/link"
@@ -91,12 +94,51 @@ func argv(t protocol.Tool) string {
 		if !ok {
 			return ""
 		}
-		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,@%+") != "" {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		words = append(words, word)
+		words = append(words, quoted(word))
 	}
 	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it, and as the gate writes it.
+func quoted(word string) string {
+	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,@%+") != "" {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// harmless are arguments of shell tools that say nothing of where a command
+// runs.
+var harmless = []string{"command", "cmd", "description", "justification", "explanation", "reason"}
+
+// maxBases bounds the directories that a call may begin in.
+const maxBases = 3
+
+// bases are the directories in which a call may begin: its own, and whatever an
+// argument of its tool may say, since a policy may name any argument for that.
+// Nil where there are too many.
+func bases(ask protocol.Ask) []string {
+	out := []string{""}
+	var args map[string]jsontext.Value
+	if json.Unmarshal(ask.Tool.Input, &args) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		var dir string
+		if slices.Contains(harmless, name) || args[name].Kind() != '"' || json.Unmarshal(args[name], &dir) != nil {
+			continue
+		}
+		if dir == "." || dir != "" && path.Clean(dir) == path.Clean(ask.Cwd) {
+			continue
+		}
+		if !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	if len(out) > maxBases {
+		return nil
+	}
+	return out
 }
 
 // others are the open entries that no decomposition speaks about: those on other

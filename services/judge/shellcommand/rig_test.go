@@ -61,7 +61,7 @@ func (q *gateRules) Check(_ context.Context, of protocol.Query) (protocol.Check,
 	if cwd == "" {
 		cwd = "/repo"
 	}
-	c := q.policy.Check(policy.Query{Surface: of.Surface, Value: of.Value, Tool: of.Tool, Cwd: cwd, Home: "/home/dev", Platform: "linux"})
+	c := q.policy.Check(policy.Query{Surface: of.Surface, Value: of.Value, Tool: of.Tool, Cwd: cwd, Home: "/home/dev", Platform: "linux", WithPaths: true})
 	return protocol.Check{State: wire(c.State), MatchedPattern: c.MatchedPattern, Origin: c.Origin, Reason: c.Reason}, nil
 }
 

@@ -145,13 +145,12 @@ func failed(cause string, err error) finding {
 
 // find rules what can be ruled without a model, then asks it.
 func (c *judgement) find(ctx context.Context) finding {
-	// What is open beside the text stays open whatever the text holds.
-	rest, err := c.engine.open(ctx, others(c.r.Asks))
-	if err != nil {
-		return failed(causeQuery, err)
-	}
-	if rest.state != protocol.ActionAllow {
-		return c.weigh(rest)
+	// What is open beside the text stays open whatever the text holds. The gate is
+	// not asked again: a value alone says neither which directory it is meant from
+	// nor what a pattern in it stands for, and so may be allowed where the path is
+	// not.
+	if rest := others(c.r.Asks); len(rest) > 0 {
+		return deferred(causeOpen, "%s %s is open as well", rest[0].Surface, rest[0].Value)
 	}
 	if pieces, err := cut(c.text, narrow); err == nil {
 		return c.rule(ctx, pieces)
