@@ -83,6 +83,37 @@ func TestAModelThatFailsIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestAModelThatHangsIsLeftAlone after three timeouts, be the link's own time
+// as short as it may; but asks that left the model no time prove nothing.
+func TestAModelThatHangsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name0, row := range map[string]struct {
+		left time.Duration
+		want string
+	}{
+		"asks with all of the link's time": {8 * time.Second, llm.BreakerOpen},
+		"asks with next to no time left":   {500 * time.Millisecond, llm.BreakerClosed},
+	} {
+		t.Run(name0, func(t *testing.T) {
+			t.Parallel()
+			g := newGate(t, nodetest.Start(t))
+			server := llmtest.Start(t, exceptSelfTests(llmtest.Hangs()))
+			run(t, g, fileFor(t, server.URL, `,"timeoutMs":900`), key)
+			for range 3 {
+				if v, err := g.askWithin(name, typo, row.left); err != nil || v.Failure != "timeout" {
+					t.Fatalf("%+v, %v", v, err)
+				}
+			}
+			nodetest.CheckFor(t, 15*time.Second, 10*time.Millisecond, func() error {
+				if got := announced(t, g.n); got[StateModel] != StateOK || got[StateBreaker] != row.want {
+					return fmt.Errorf("announced %v, want breaker %q", got, row.want)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // TestOverItsBudgetALinkDefers at once, without a call; within it, it does not.
 func TestOverItsBudgetALinkDefers(t *testing.T) {
 	t.Parallel()

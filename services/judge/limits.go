@@ -48,12 +48,15 @@ func (b *BreakerConfig) check() error {
 	)
 }
 
-func (b *BreakerConfig) config() llm.BreakerConfig {
+// config is for a link that gives its model timeout. Half of it is what a call
+// must have had for its timeout to count: asks that come with next to no time
+// left must not take the link away from everybody else.
+func (b *BreakerConfig) config(timeout time.Duration) llm.BreakerConfig {
 	if b == nil {
 		b = &defaultBreaker
 	}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	return llm.BreakerConfig{Failures: b.Failures, Rate: b.Rate, Least: b.Least, Window: ms(b.WindowMS), Open: ms(b.OpenMS)}
+	return llm.BreakerConfig{Failures: b.Failures, Rate: b.Rate, Least: b.Least, Window: ms(b.WindowMS), Open: ms(b.OpenMS), Patience: timeout / 2}
 }
 
 // BudgetConfig says what a link may use: in all, and for one agent of it. A day

@@ -141,7 +141,7 @@ func (j *Judge) newLink(name string, c LinkConfig) (*served, error) {
 	}
 	v := newVitals(name, log, j.metrics)
 	guard := llm.NewGuard(server, llm.GuardConfig{
-		Name: name, Breaker: c.Breaker.config(), Budget: c.Budget.config(), Price: c.Price.config(), Metrics: j.deps.Metrics, Changed: v.turned,
+		Name: name, Breaker: c.Breaker.config(c.timeout()), Budget: c.Budget.config(), Price: c.Price.config(), Metrics: j.deps.Metrics, Changed: v.turned,
 	})
 	v.breaker = guard.State
 	l, err := c.Link(v.watchModel(guard), log)

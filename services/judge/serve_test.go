@@ -87,6 +87,11 @@ func (g *gate) decisions() []map[string]any {
 
 // ask puts a read of path to the link and reads the verdict as a gate does.
 func (g *gate) ask(link, path string) (protocol.Verdict, error) {
+	return g.askWithin(link, path, 8*time.Second)
+}
+
+// askWithin is ask with that much time left.
+func (g *gate) askWithin(link, path string, left time.Duration) (protocol.Verdict, error) {
 	id := protocol.NewAskID()
 	query, _ := g.n.Subjects.Query("g1", id)
 	log, _ := g.n.Subjects.Log("g1", id)
@@ -95,7 +100,7 @@ func (g *gate) ask(link, path string) (protocol.Verdict, error) {
 		Link:     link,
 		Ask:      protocol.Ask{V: 1, ID: id, Agent: "ci-42", Tool: protocol.Tool{Name: "read", Input: input}},
 		Asks:     []protocol.Entry{{Surface: "external_directory", Value: path, MatchedPattern: "*", Origin: "fleet"}},
-		Deadline: time.Now().Add(8 * time.Second), Query: query, Log: log,
+		Deadline: time.Now().Add(left), Query: query, Log: log,
 	})
 	if err != nil {
 		return protocol.Verdict{}, err
