@@ -102,6 +102,9 @@ func secrets(text string) []span {
 			if start < 0 || s.group > 0 && plain(text[start:end]) {
 				continue
 			}
+			if s.group > 0 {
+				end = min(end, start+untilRun(text[start:min(end+1, len(text))]))
+			}
 			found = append(found, span{start, end})
 		}
 	}
@@ -115,6 +118,18 @@ func secrets(text string) []span {
 		apart = append(apart, s)
 	}
 	return apart
+}
+
+// untilRun is how much of a value, given with the sign behind it, stands in front
+// of what a shell would run in it: TOKEN=x$(rm -rf /) must not hide its command behind a mask.
+func untilRun(value string) int {
+	end := len(value)
+	for _, sign := range []string{"$(", "${", "`", "<(", ">("} {
+		if i := strings.Index(value, sign); i > 0 {
+			end = min(end, i)
+		}
+	}
+	return end
 }
 
 func plain(value string) bool { return reference.MatchString(value) || noSecret.MatchString(value) }

@@ -63,6 +63,9 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"a password of a cache's client", "redis-cli -h x -a hunter2 ping", "redis-cli -h x -a " + m + " ping"},
 		{"a password of a registry", "docker login -u u -p hunter2 host", "docker login -u u -p " + m + " host"},
 		{"a password for a key", "openssl rsa -passin pass:hunter2", "openssl rsa -passin pass:" + m},
+		{"a setting that goes on as a command", "TOKEN=x1y2$(rm -rf /) ls", "TOKEN=" + m + "$(rm -rf /) ls"},
+		{"a header that goes on as a command", `curl -H "Authorization: Bearer x1y2z3w4` + "`id`" + `" x`, `curl -H "Authorization: Bearer ` + m + "`id`" + `" x`},
+		{"an option that goes on as a command", "login --password x1$(id)", "login --password " + m + "$(id)"},
 		{"the same secret twice", "A_TOKEN=abc123 B_TOKEN=abc123", "A_TOKEN=" + m + " B_TOKEN=" + m},
 		{"two secrets", "A_TOKEN=abc123 B_TOKEN=xyz789", "A_TOKEN=" + m + " B_TOKEN=[masked 2]"},
 	}
