@@ -10,6 +10,7 @@ const (
 	brief    = "services/judge/brief"
 	denials  = "services/judge/denials"
 	typopath = "services/judge/typopath"
+	command  = "services/judge/shellcommand"
 )
 
 // table breaks the invariants. Change a row together with the code that it
@@ -43,6 +44,12 @@ var table = []mutation{
 	{2, "an allow of nobody is an allow",
 		[]edit{{gate + "/ending.go", "role != protocol.TerminalHuman || v.Approver == \"\"", "role != protocol.TerminalHuman"}},
 		gate, "TestInvariant02NoAnswerIsNeverYes", "invariant 2"},
+	{2, "what a model says of a shell text is believed",
+		[]edit{{command + "/faithful.go", "return p.text == strings.TrimSpace(claim)", "return p.text != strings.TrimSpace(claim)+\"\\n\""}},
+		command, "TestNoLieAboutATextIsBelieved", "passes for"},
+	{2, "a command in a shell text that the rules ask about is taken for an allowed one",
+		[]edit{{command + "/engine.go", "if c.State > t.worst.state {", "if c.State > protocol.ActionAsk {"}},
+		command, "TestNoLieAboutATextIsBelieved", "is allowed"},
 	{3, "a terminal's word is a link's word",
 		[]edit{
 			{words + "/words.go", "type FinalChoice uint8", "type FinalChoice = Choice"},

@@ -148,9 +148,6 @@ func (c *cutter) text(text string, at place) error {
 // agree holds the units that the walk accounted for against all that the other
 // reading found.
 func (c *cutter) agree(read shell.Command) error {
-	if read.Structure != "" {
-		return uncut("%s", read.Structure)
-	}
 	if len(read.Loose) > 0 {
 		return uncut("it holds words outside of any command")
 	}
