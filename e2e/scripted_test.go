@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -46,17 +47,25 @@ func (c cleaner) Cleanup(f func()) { c.s.ends = append(c.s.ends, f) }
 
 // cmdModel starts a model server on loopback and writes judges.jsonc for it:
 // "model deny REASON", "model unsure", "model prose", "model hang", "model dead".
+// "model claim COMMAND…" says of every shell text that these are its commands,
+// and the link is one on shell texts.
 // "model asked N" wants it to have been asked N times.
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	s := storyOf(ts)
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: model deny REASON|unsure|prose|hang|dead|asked N")
+		ts.Fatalf("usage: model deny REASON|unsure|prose|hang|dead|claim COMMAND…|asked N")
 	}
+	settings := `"kind":"typopath","instructions":"A package's own name before packages/ is a typing mistake.","typoPatterns":["([^/]+)/packages/\\1(/|$)"]`
 	var answer llmtest.Answer
 	url := ""
 	switch args[0] {
 	case "deny":
 		answer = llmtest.Calls(`{"verdict":"deny","reason":` + strconv.Quote(args[1]) + `}`)
+	case "claim":
+		claims, err := json.Marshal(args[1:])
+		ts.Check(err)
+		answer = llmtest.Calls(`{"commands":` + string(claims) + `,"complete":true}`)
+		settings = `"kind":"shellcommand"`
 	case "unsure":
 		answer = llmtest.Calls(`{"verdict":"unsure","reason":""}`)
 	case "prose":
@@ -79,9 +88,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Setenv("ANTHROPIC_API_KEY", "test-key")
 	ts.Check(os.WriteFile(ts.MkAbs("judges.jsonc"), fmt.Appendf(nil, `{"links":{"model-judge":{
-		"kind":"typopath","provider":"anthropic","model":"claude-haiku-4-5","baseURL":%q,"apiKeyEnv":"ANTHROPIC_API_KEY",
-		"instructions":"A package's own name before packages/ is a typing mistake.",
-		"typoPatterns":["([^/]+)/packages/\\1(/|$)"],"timeoutMs":1500}}}`, url), 0o600))
+		"provider":"anthropic","model":"claude-haiku-4-5","baseURL":%q,"apiKeyEnv":"ANTHROPIC_API_KEY","timeoutMs":1500,%s}}}`, url, settings), 0o600))
 }
 
 // cmdLink serves a link of the story's own with the local judge's credentials:
