@@ -152,29 +152,21 @@ type said struct {
 	Complete bool     `json:"complete"`
 }
 
-// hear makes a finding of what the model said. A command that stands in the
-// text and that the rules deny is denied, whatever else is true of the answer;
-// an allow needs an answer that accounts for the whole text.
+// hear makes a finding of what the model said. A command that the rules deny is
+// denied, whatever else is true of the answer; an allow needs an answer that
+// accounts for the whole text.
 func (c *judgement) hear(ctx context.Context, call llm.ToolCall) finding {
 	var s said
 	if err := json.Unmarshal(call.Input, &s, json.RejectUnknownMembers(false)); err != nil || len(s.Commands) > maxPieces {
 		return failed(causeMalformed, errors.New("the model's decomposition cannot be read"))
 	}
-	spoken := withoutComments(c.text)
-	for _, command := range s.Commands {
-		command = strings.TrimSpace(command)
-		if command == "" || !strings.Contains(spoken, command) {
-			continue
-		}
-		got, err := c.engine.check(ctx, protocol.Query{Surface: surfaceBash, Value: command})
-		if err != nil {
-			return failed(causeQuery, err)
-		}
-		if got.State == protocol.ActionDeny {
-			return c.weigh(ruled(command, got))
-		}
-	}
-	if !s.Complete {
+	worst, err := c.denied(ctx, s.Commands)
+	switch {
+	case err != nil:
+		return failed(causeQuery, err)
+	case worst.state == protocol.ActionDeny:
+		return c.weigh(worst)
+	case !s.Complete:
 		return deferred(causeIncomplete, "the model does not vouch for having found every command")
 	}
 	pieces, err := faithful(c.text, s.Commands)
@@ -182,6 +174,28 @@ func (c *judgement) hear(ctx context.Context, call llm.ToolCall) finding {
 		return deferred(causeUnfaithful, "%s", err)
 	}
 	return c.rule(ctx, pieces)
+}
+
+// denied looks for a command that the rules deny. Where it is known which
+// commands a text runs, those count and no claim: a comment or a string is no
+// command because somebody says so. Elsewhere it is what the model names and
+// what stands in the text.
+func (c *judgement) denied(ctx context.Context, claims []string) (ruling, error) {
+	if pieces, err := cut(c.text, wide); err == nil {
+		return c.engine.rule(ctx, pieces)
+	}
+	spoken := withoutComments(c.text)
+	for _, command := range claims {
+		command = strings.TrimSpace(command)
+		if command == "" || !strings.Contains(spoken, command) {
+			continue
+		}
+		got, err := c.engine.check(ctx, protocol.Query{Surface: surfaceBash, Value: command})
+		if err != nil || got.State == protocol.ActionDeny {
+			return ruled(command, got), err
+		}
+	}
+	return ruling{}, nil
 }
 
 // withoutComments is a text without what a shell skips in it: a warning against

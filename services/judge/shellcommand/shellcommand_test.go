@@ -82,7 +82,8 @@ func TestADeniedCommandIsADeny(t *testing.T) {
 		})
 	}
 	// What a model makes up denies nothing, nor what stands in a comment.
-	for _, text := range []string{"stdbuf --x git status", "# never git push origin\nstdbuf --x git status # git push origin"} {
+	for _, text := range []string{"stdbuf --x git status", "# never git push origin\nstdbuf --x git status # git push origin",
+		"bash <<'E'\ngit status # never git push origin\nE", "stdbuf -oL echo 'git push origin'"} {
 		_, r := call(t, allowing, text)
 		r.Query = &gateRules{t: t, policy: denying}
 		if v := verdictOn(t, judgeWith(claiming(t, "git push origin")), r); v.Verdict != protocol.ChoiceDefer {
