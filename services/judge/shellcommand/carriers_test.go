@@ -201,7 +201,7 @@ var consuming = []string{
 	"bash <<'E'\nhead -c 6\necho ' x; zzevil #'\nE", "bash <<'E'\ndd bs=6 count=1\necho ' x; zzevil #'\nE", "bash <<'E'\nls; head -c 6 # x\necho ' x; zzevil #'\nE",
 	"bash <<'E'\nbash -c 'ls && head -c 6'\necho ' x; zzevil #'\nE", "bash <<'E'\neval 'head -c 6'\necho ' x; zzevil #'\nE", "bash <<'E'\nstdbuf -oL head -c 6\necho ' x; zzevil #'\nE",
 	"bash <<'E'\ntimeout 5 head -c 6\necho ' x; zzevil #'\nE", "bash <<'E'\nif ls; then\nhead -c 6\nfi\necho ' x; zzevil #'\nE", "bash <<'E'\nhead -c 6 | cat\necho ' x; zzevil #'\nE",
-	"bash <<'E'\nhead -c 9\n# x x x\\ x; zzevil\nE", "bash <<'E'\nmake\nls\nE", "bash <<'E'\ngit log --stdin\nls\nE", "bash <<'E'\ngit diff --no-index - a\nls\nE", "bash <<'E'\ngit fetch --std\nls\nE",
+	"bash <<'E'\nhead -c 9\n# x x x\\ x; zzevil\nE", "bash <<'E'\nmake\nls\nE", "bash <<'E'\ngit log --stdin\nls\nE", "bash <<'E'\ngit diff --no-index - a\nls\nE", "bash <<'E'\ngit fetch --std\nls\nE", "bash <<'E'\ngit add -p\nls\nE", "bash <<'E'\ngit add --pat\nls\nE",
 	"eval sqlite3 <<< '.shell zzevil'", "eval 'ls; sqlite3' <<< '.shell zzevil'", "timeout 5 bash -c 'ls; sqlite3' <<< '.shell zzevil'", "setsid -w sqlite3 <<< '.shell zzevil'",
 	"eval 'bash -c sqlite3' <<< '.shell zzevil'", "eval 'exec sqlite3' <<< '.shell zzevil'",
 }
@@ -216,6 +216,7 @@ func TestNoCommandReadsWhatAnotherReaderTakesForCommands(t *testing.T) {
 	for text, want := range map[string][]string{
 		"bash <<'E'\ncat f\nE":                                  {"cat f"},
 		"bash <<'E'\nls; head -c 6 # x\n\nE":                    {"ls", "head -c 6"},
+		"bash <<'E'\ngit add -A\ngo vet ./...\nls\nE":           {"git add -A", "go vet ./...", "ls"},
 		"bash <<'E'\ngit log -3\nmake test\nE":                  {"git log -3", "make test"},
 		"bash <<'E'\ngit log | head -n 3\nls\nE":                {"git log", "head -n 3", "ls"},
 		"bash <<'E'\ncd web\nif ls; then\nmake\nfi\nE":          {"cd web", "ls", "make"},

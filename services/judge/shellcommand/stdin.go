@@ -15,9 +15,13 @@ import (
 var deaf = []string{":", "true", "false", "echo", "printf", "pwd", "cd", "ls", "mkdir", "rmdir", "touch", "basename", "dirname", "realpath", "readlink", "stat", "which",
 	"type", "id", "whoami", "uname", "nproc", "sleep", "test", "[", "set", "exit", "break", "continue", "wait", "chmod"}
 
-// deafGit are git's subcommands that take nothing from their input unless a
-// word says so, "-" or one that holds "stdin". Not fetch, which knows --std.
-var deafGit = []string{"status", "diff", "log", "show", "rev-parse"}
+// deafUnder are subcommands that take nothing from their input unless a word
+// says so: "-", one that holds "stdin", or an option of git add that asks. Not
+// git fetch, which knows --std, and nothing that runs what a project says.
+var deafUnder = map[string][]string{
+	"git": {"status", "diff", "log", "show", "rev-parse", "add"},
+	"go":  {"build", "vet"},
+}
 
 // hears says whether a command may read of its input. A shell that reads its
 // commands there goes on behind what it took: with "head -c 6" in front, the
@@ -26,13 +30,17 @@ func hears(u *shell.Unit) bool {
 	if u.Modifier {
 		return false // what it carries is a unit too
 	}
+	under, known := deafUnder[u.Program()]
 	switch {
-	case u.Program() != "git":
+	case !known:
 		return !slices.Contains(deaf, u.Program())
-	case len(u.Words) < 2 || !u.Literal || !slices.Contains(deafGit, u.Words[1]):
+	case len(u.Words) < 2 || !u.Literal || !slices.Contains(under, u.Words[1]):
 		return true
 	}
-	return slices.ContainsFunc(u.Words[2:], func(word string) bool { return word == "-" || strings.Contains(word, "stdin") })
+	return slices.ContainsFunc(u.Words[2:], func(word string) bool {
+		asks := u.Words[1] == "add" && strings.HasPrefix(word, "-") && !slices.Contains([]string{"-A", "--all", "-u", "--"}, word)
+		return word == "-" || strings.Contains(word, "stdin") || asks
+	})
 }
 
 // listLines is list for the text that a shell reads as its input, line by line:
