@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -263,25 +262,4 @@ func TestAJudgeThatIsToldToLeaveLosesNoAsk(t *testing.T) {
 		t.Errorf("%d asks were lost to the link", h.orphans)
 	}
 	t.Logf("one of two judges left: %s", h)
-}
-
-// TestAFullJudgeTurnsNoAskAway while another one has room: each judges one ask at a
-// time, slowly, and three are asked at once.
-func TestAFullJudgeTurnsNoAskAway(t *testing.T) {
-	answer := llmtest.Calls(`{"verdict":"deny","reason":"` + doubled + `"}`)
-	slowly := func(w http.ResponseWriter, q llmtest.Question) {
-		time.Sleep(50 * time.Millisecond)
-		answer(w, q)
-	}
-	j := newJudges(t, slowly, `,"concurrency":1`)
-	for _, name := range []string{"j1", "j2", "j3", "j4"} {
-		j.start(name)
-	}
-	j.well(4)
-	j.agents = j.agents[:3]
-	h := j.askFor(5 * time.Second)
-	if h.orphans > 0 {
-		t.Errorf("%d asks were lost to the link", h.orphans)
-	}
-	t.Logf("four judges of one ask each, three agents: %s", h)
 }
