@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -50,7 +49,7 @@ func (d *decoder) object(v hujson.Value, what string, fields ...field) {
 				return
 			}
 		}
-		d.addf(m.Name.StartOffset, "unknown key %q in %s%s", key, what, jsonwords.DidYouMean(key, known))
+		d.addf(m.Name.StartOffset, "unknown key %q in %s%s", key, what, didYouMean(key, known))
 	})
 }
 
@@ -293,7 +292,7 @@ func (d *decoder) oneOf(v hujson.Value, what string, words []string) (string, bo
 			return s, true
 		}
 	}
-	d.addf(v.StartOffset, "unknown %s %q%s", what, clip(s), jsonwords.DidYouMean(s, words))
+	d.addf(v.StartOffset, "unknown %s %q%s", what, clip(s), didYouMean(s, words))
 	return "", false
 }
 

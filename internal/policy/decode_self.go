@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/assent-dev/assent/internal/jsonwords"
 )
 
 // selfProtection reads {"lift": ["codex-settings"], "paths": ["/srv/assent"]}.
@@ -16,7 +14,7 @@ func (d *decoder) selfProtection(v hujson.Value) {
 			for _, e := range d.texts(v, "selfProtection.lift", "groups of built-in rules") {
 				at := groupIndex(e.text)
 				if at < 0 {
-					d.addf(e.at, "unknown group of built-in rules %q%s", clip(e.text), jsonwords.DidYouMean(e.text, SelfGroups()))
+					d.addf(e.at, "unknown group of built-in rules %q%s", clip(e.text), didYouMean(e.text, SelfGroups()))
 					continue
 				}
 				d.s.self.lifted |= 1 << at

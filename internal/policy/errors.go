@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/assent-dev/assent/internal/jsonwords"
 )
 
 // ErrPolicy is wrapped by every error about the content of a document.
@@ -104,4 +106,13 @@ func (p *problems) err() error {
 		p.list = append(p.list, &Error{p.file, last.Line, last.Column, fmt.Sprintf("and %d more", p.more)})
 	}
 	return p.list
+}
+
+// didYouMean is the tail of a message about an unknown word: the one that was
+// meant, or all there are.
+func didYouMean(written string, known []string) string {
+	if tail := jsonwords.DidYouMean(written, known); tail != "" {
+		return tail
+	}
+	return "; expected one of " + strings.Join(known, ", ")
 }
