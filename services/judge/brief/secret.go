@@ -34,9 +34,10 @@ const secretName = `(?:[a-z0-9_.-]*[_.-])?(?:auth|access|refresh|client|session|
 // masked is what was masked before.
 const masked = `\[masked [0-9]+\]`
 
-// value is what stands behind a secret's name: in quotes, or up to the next
-// sign that ends a word.
-const value = `(` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'` + "`" + `;|&<>(){},]+)`
+// value is what stands behind a secret's name: a word as a shell reads it, which
+// may be put together of several quoted and bare parts, up to the next sign that
+// ends one. Masked in part, its end would be shown.
+const value = `((?:` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|\\.|[^\s"'\\` + "`" + `;|&<>(){},]+)+)`
 
 // shapes are tried on the text as it was given. All are linear in the text.
 var shapes = []shape{
@@ -50,6 +51,8 @@ var shapes = []shape{
 	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(hv[sbr]\.[0-9A-Za-z_-]{20,}|SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|dp\.[a-z]{2,5}\.[0-9A-Za-z]{20,})`), 1},
 	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AGE-SECRET-KEY-1[0-9A-Z]{20,}|S[ACNOUX][A-Z2-7]{56}\b|[0-9]{8,10}:AA[0-9A-Za-z_-]{30,})`), 1},
 	{words("hooks.slack.com discord"), regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
+	// What is stored of a password.
+	{words("$2a$ $2b$ $2y$ $5$ $6$ $y$ $argon2"), regexp.MustCompile(`\$(?:2[aby]|5|6|y|argon2(?:id|i|d))\$[./A-Za-z0-9$=,+-]{16,}`), 0},
 	// A JSON Web Token, also one without a signature.
 	{words("eyj"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(eyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?)`), 1},
 	// A private key, to its end or to the end of the text.
@@ -69,7 +72,7 @@ var shapes = []shape{
 	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
 	{words("set"), regexp.MustCompile(`(?i)\bset\s+\S*` + secretName + `\s+([a-z0-9+/_.-]+)`), 1},
 	{words("mysql"), regexp.MustCompile(`(?i)\bmysql(?:dump|admin)?\b[^\n;|&]*?\s-p(` + masked + `|[^\s"'=]+)`), 1},
-	{words("redis-cli login"), regexp.MustCompile(`(?i)\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:docker|podman)\s+login\b[^\n;|&]*?\s-p)\s+` + value), 1},
+	{words("redis-cli login mongo"), regexp.MustCompile(`(?i)\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:(?:docker|podman)\s+login|mongo[a-z]*)\b[^\n;|&]*?\s-p)\s+` + value), 1},
 	{words("curl"), regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1},
 	{words("key= signature= sig= token="), regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
 	{words("sshpass"), regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
@@ -77,7 +80,7 @@ var shapes = []shape{
 
 // reference is a value that only says where the secret is, or would compute
 // it: the shell must be seen to do so.
-var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|` + masked + `)`)
+var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|` + masked + `["']?(?:$|[$<>` + "`" + `]))`)
 
 // noSecret is a value that is none: what settings say instead of a secret.
 var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|str|string|int|bool|bytes|any|-.*)?["']?$`)
