@@ -43,8 +43,11 @@ func starryTexts() map[string]string {
 	}
 }
 
-// Whatever an agent writes and whatever rules there are, a ruling takes less
-// than a tenth of a second of its thread's own time.
+// Whatever an agent writes and whatever rules there are, a ruling takes a moment
+// of its thread's own time: under a tenth of a second on a quiet machine
+// (docs/performance.md). What fails here is a text whose cost grows with its
+// square, which takes seconds; a virtual machine whose neighbours are busy counts
+// up to four times as much.
 func TestHostileTextsAreRuledSoon(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("takes a while")
@@ -58,11 +61,11 @@ func TestHostileTextsAreRuledSoon(t *testing.T) {
 			for range 5 {
 				from := threadTime(t)
 				s.Rule(bash(text))
-				if best = min(best, threadTime(t)-from); best < 70*time.Millisecond {
+				if best = min(best, threadTime(t)-from); best < 300*time.Millisecond {
 					break
 				}
 			}
-			if best > 100*time.Millisecond {
+			if best > 500*time.Millisecond {
 				t.Errorf("%s under %s: %s", name, rules, best)
 			}
 			t.Logf("%s under %s: %s", name, rules, best)

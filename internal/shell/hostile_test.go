@@ -40,9 +40,11 @@ func hostile() map[string]string {
 	}
 }
 
-// Whatever the text, reading it takes less than a tenth of a second: an agent
-// must not be able to stall the gate. The fastest of some runs counts, since
-// the machine has other things to do.
+// Whatever the text, reading it takes a moment, under a tenth of a second on a
+// quiet machine: an agent must not be able to stall the gate. What fails here is a
+// text whose cost grows with its square, which takes seconds; the fastest of some
+// runs counts, and a virtual machine whose neighbours are busy counts up to four
+// times as much.
 func TestHostileTextsAreReadSoon(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("takes a while")
@@ -55,11 +57,11 @@ func TestHostileTextsAreReadSoon(t *testing.T) {
 		for range 5 {
 			from := threadTime(t)
 			Read(text[:min(len(text), MaxText)])
-			if best = min(best, threadTime(t)-from); best < 50*time.Millisecond {
+			if best = min(best, threadTime(t)-from); best < 300*time.Millisecond {
 				break
 			}
 		}
-		if best > 100*time.Millisecond {
+		if best > 500*time.Millisecond {
 			t.Errorf("%s: %s", name, best)
 		}
 		t.Logf("%s: %s", name, best)
