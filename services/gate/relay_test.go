@@ -317,15 +317,17 @@ func TestAChildHearsWithinASecond(t *testing.T) {
 	g.start()
 	c := r.child("child1")
 	ask := c.bash("ci", "make")
+	// Far below what one of the node's own agents would be kept waiting: a busy machine is slower.
+	late := standardTimes.patience * 3 / 4
 	for range 3 {
 		h := c.once(ask)
-		if h.progress == nil || h.progress.Stage != "link:slow" || h.took > time.Second {
+		if h.progress == nil || h.progress.Stage != "link:slow" || h.took > late {
 			t.Fatalf("%+v after %s", h, h.took)
 		}
 	}
 	close(release)
 	r.waiting(ask.ID)
-	if h := c.once(ask); h.progress == nil || h.progress.Stage != "terminal:human" || h.took > time.Second {
+	if h := c.once(ask); h.progress == nil || h.progress.Stage != "terminal:human" || h.took > late {
 		t.Fatalf("%+v after %s", h, h.took)
 	}
 	r.answer(ask.ID, yes())
