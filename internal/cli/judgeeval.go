@@ -227,7 +227,10 @@ func linkOf(path, name string, anyName bool) (evalSubject, error) {
 	if len(names) == 1 && (name == "" || anyName) {
 		return evalSubject{path, names[0], f.Links[names[0]]}, nil
 	}
-	return evalSubject{}, usagef("%s has no single link that is meant, but %s: name one of them with --link", path, strings.Join(names, ", "))
+	if name == "" {
+		return evalSubject{}, usagef("%s has more than one link: name one of them with --link: %s", path, strings.Join(names, ", "))
+	}
+	return evalSubject{}, usagef("%s has no link %q: name with --link one that it has: %s", path, name, strings.Join(names, ", "))
 }
 
 // evalModels are where the answers come from, and where they go.

@@ -217,7 +217,7 @@ func warnChain(log *slog.Logger, doc []byte, judges *judgesFile) {
 	}
 	for _, link := range s.Chain() {
 		if !slices.Contains(serves, link) {
-			log.Warn("the policy's chain names a link that no judge here serves: it is skipped until one does (name a file with --judges)", "link", link)
+			log.Warn("the policy's chain names a link that no judge here serves: it is skipped until one does (put it into the judges' file, --judges, or start a judge that serves it)", "link", link)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func CheckBaseURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {
 		// url.Error quotes what it could not parse, which may hold a password.
-		return errors.New("base URL: not a URL")
+		return errors.New("base URL: not a URL: want http://HOST or https://HOST, as http://127.0.0.1:11434/v1")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("base URL %q: want http://HOST or https://HOST, without user, query or fragment", u.Redacted())

@@ -85,7 +85,7 @@ func (c LinkConfig) checkBaseURL() error {
 func (c LinkConfig) checkKeyEnv() error {
 	switch {
 	case c.APIKeyEnv != "" && c.APIKeyFile != "":
-		return errors.New("the key comes from apiKeyEnv or from apiKeyFile, and both are there")
+		return errors.New("the key comes from apiKeyEnv or from apiKeyFile, and both are there: take one of them out")
 	case c.APIKeyEnv == "" && (c.APIKeyFile != "" || c.Provider == ProviderCompatible):
 		return nil
 	case !envName.MatchString(c.APIKeyEnv) || len(c.APIKeyEnv) > maxModel:
@@ -97,7 +97,7 @@ func (c LinkConfig) checkKeyEnv() error {
 // checkKeyFile does not show the value either.
 func (c LinkConfig) checkKeyFile() error {
 	if c.APIKeyFile != "" && (!filepath.IsAbs(c.APIKeyFile) || len(c.APIKeyFile) > 4096) {
-		return errors.New("want the absolute path of a file that holds the key; the key itself never stands in this file")
+		return errors.New("want the absolute path (no ~) of a file that holds the key; the key itself never stands in this file")
 	}
 	return nil
 }

@@ -33,11 +33,11 @@ func (c LinkConfig) key(env func(string) (string, bool)) (string, error) {
 func readKey(path string) (string, error) {
 	// Looked at before it is opened too: opening a pipe would wait for a writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%w: %s is no file", llm.ErrAuth, path)
+		return "", fmt.Errorf("%w: %s is no file: name in apiKeyFile the file that holds the key", llm.ErrAuth, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%w: reading apiKeyFile: %w", llm.ErrAuth, err)
+		return "", fmt.Errorf("%w: reading apiKeyFile: %w: put the key there, or name the file that holds it", llm.ErrAuth, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -45,7 +45,7 @@ func readKey(path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%w: reading apiKeyFile: %w", llm.ErrAuth, err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%w: %s is no file", llm.ErrAuth, path)
+		return "", fmt.Errorf("%w: %s is no file: name in apiKeyFile the file that holds the key", llm.ErrAuth, path)
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("%w: others than its owner may read or write %s (mode %04o): run `chmod 600 %s`, and change the key if it has been read", llm.ErrAuth, path, info.Mode().Perm(), path)
 	}
@@ -55,7 +55,7 @@ func readKey(path string) (string, error) {
 	}
 	key := strings.TrimSpace(string(data))
 	if key == "" {
-		return "", fmt.Errorf("%w: %s is empty", llm.ErrAuth, path)
+		return "", fmt.Errorf("%w: %s is empty: put the key into it", llm.ErrAuth, path)
 	}
 	return oneLine(key, path)
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 
+	"github.com/assent-dev/assent/internal/jsonwords"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -84,23 +86,17 @@ func decodeError(data []byte, err error) error {
 	var semantic *json.SemanticError
 	var syntactic *jsontext.SyntacticError
 	switch {
-	case errors.As(err, &semantic) && errors.Is(err, json.ErrUnknownName):
-		return at(data, int(semantic.ByteOffset), fmt.Sprintf("unknown key %q", semantic.JSONPointer.LastToken()))
-	case errors.As(err, &semantic):
-		return at(data, int(semantic.ByteOffset), fmt.Sprintf("%s: a %s does not belong here", pointer(semantic.JSONPointer), semantic.JSONKind))
-	case errors.As(err, &syntactic):
-		return at(data, int(syntactic.ByteOffset), fmt.Sprintf("%s: %s", pointer(syntactic.JSONPointer), syntactic.Err))
+	case errors.As(err, &semantic) && errors.Is(err, json.ErrUnknownName) && keyWord.MatchString(semantic.JSONPointer.LastToken()):
+		return at(data, int(semantic.ByteOffset), jsonwords.Of(err).Error()+"; a key never stands in this file: name its variable in apiKeyEnv, or its own file in apiKeyFile")
+	case errors.As(err, &semantic), errors.As(err, &syntactic):
+		return at(data, jsonwords.Offset(data, err), jsonwords.Of(err).Error())
 	default:
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 }
 
-func pointer(p jsontext.Pointer) string {
-	if p == "" {
-		return "the document"
-	}
-	return protocol.Safe(strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", "."), 120, false)
-}
+// keyWord is what people call the key that they put into the file.
+var keyWord = regexp.MustCompile(`(?i)^(api)?[-_]?(key|token|secret)$`)
 
 // configError is a complaint with its place; the cause's sentinel stays visible.
 type configError struct {

@@ -104,7 +104,7 @@ func ReadCases(in io.Reader) ([]Case, error) {
 func (c Case) check() error {
 	for _, f := range []struct{ name, value string }{{"id", c.ID}, {"category", c.Category}, {"call.tool", c.Call.Tool}, {"why", c.Why}} {
 		if f.value == "" {
-			return fmt.Errorf("%q is missing", f.name)
+			return fmt.Errorf("%q is missing: each case has id, category, want, call with its tool, and why", f.name)
 		}
 		if f.value != protocol.Safe(f.value, 500, false) {
 			return fmt.Errorf("%q is longer than 500 bytes, or no line of text", f.name)
