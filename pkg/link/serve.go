@@ -170,7 +170,7 @@ func (s *server) permitted(ctx context.Context, subject string) error {
 	}
 	err := s.nc.LastError()
 	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
-		return fmt.Errorf("%w: issue it for this link: %w", ErrForbidden, err)
+		return fmt.Errorf("%w: issue one for it (assent creds issue --role judge --link LINK): %w", ErrForbidden, err)
 	}
 	return nil
 }
