@@ -56,7 +56,8 @@ neither network nor key. A question that is not in FILE ends the run. Breaker, b
 of the file hold for a judge that serves, not here: know what DATA costs before you send it. What it
 did cost is said where the file has a price.
 
-Exit 1: a false allow, or the run could not be made.`,
+Exit 1: a false allow, or the run could not be made. A model that never answers makes no false allow:
+its link defers everything, and the exit code is 0.`,
 		Example: "  assent judge eval examples/judges/typopath.jsonl --judges examples/judges/typopath.jsonc --replay examples/judges/typopath.answers.jsonl\n" +
 			"  assent judge eval calls.jsonl --judges judges.jsonc --policy policy.jsonc --record answers.jsonl\n" +
 			"  assent judge eval calls.jsonl --judges judges.jsonc --against judges.new.jsonc --json",
@@ -67,7 +68,7 @@ Exit 1: a false allow, or the run could not be made.`,
 	f.StringVar(&c.judges, "judges", "", "judges' file (JSONC)")
 	f.StringVar(&c.link, "link", "", "name of the link to score; without it the file has to have one alone")
 	f.StringVar(&c.against, "against", "", "another judges' file, whose link of that name (or only one) is scored beside")
-	f.StringVar(&c.policy, "policy", "", "policy file that says what is open; without it everything is")
+	f.StringVar(&c.policy, "policy", "", "policy file that says what is open; without it everything is, and nothing is allowed")
 	f.StringVar(&c.record, "record", "", "new file for what the model answers")
 	f.StringVar(&c.replay, "replay", "", "file of --record to take the answers from")
 	f.BoolVar(&c.json, "json", false, "print JSON, with every case")
