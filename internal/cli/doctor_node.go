@@ -133,7 +133,7 @@ var linkRemedies = map[string]string{
 	problemMissing:  "start what serves it (`assent judge`, or a program of yours), or take it out of the policy's authorizerChain",
 	problemUnnamed:  "name it in the policy's authorizerChain, or stop it",
 	problemUnable:   "mend that, and start the judge again where it does not come back by itself: until then it takes no asks",
-	problemFailing:  "look at the judge's log and at its model server: until it answers, every ask goes on to the next judge or to a person",
+	problemFailing:  "`assent links` says why, the judge's log more: mend its key, budget or model server; until its model answers, every ask goes on to the next judge or to a person",
 	problemVersions: "start all of them in one version: asks go to either",
 }
 
