@@ -93,9 +93,9 @@ func (v *vitals) tested(word string) {
 // turned notes that the breaker opened, tries the model or closed.
 func (v *vitals) turned(s llm.GuardState) {
 	if s.Breaker == llm.BreakerOpen {
-		v.log.Error("the model fails and is left alone; asks are deferred at once", "link", v.link, "failures", s.Failures, "reason", s.Reason)
+		v.log.Error("the model fails and is left alone; asks are deferred at once", "failures", s.Failures, "reason", s.Reason)
 	} else {
-		v.log.Info("the model's breaker changed", "link", v.link, "state", s.Breaker)
+		v.log.Info("the model's breaker changed", "state", s.Breaker)
 	}
 	v.tell()
 }
@@ -156,7 +156,7 @@ func (v *vitals) judged(choice protocol.Choice, byModel bool) {
 	v.mu.Lock()
 	news := v.row >= failingAfter || v.model != StateOK
 	if v.row >= failingAfter {
-		v.log.Info("the link judges again", "link", v.link, "after", v.now().Sub(v.since).Round(time.Second).String(), "asks", v.row)
+		v.log.Info("the link judges again", "after", v.now().Sub(v.since).Round(time.Second).String(), "asks", v.row)
 	}
 	v.row, v.why, v.loud = 0, "", time.Time{}
 	if v.model != StateOK {
@@ -179,6 +179,9 @@ func (v *vitals) once() chan struct{} {
 	}
 }
 
+// breakerOpen is the word of an ask that was deferred for the breaker alone.
+var breakerOpen = llm.Reason(llm.ErrBreakerOpen)
+
 // failed notes an ask that was deferred because something was missing, late or
 // broken. The first few may be a moment's; from then on it is said aloud, at most
 // once a minute, until the model answers.
@@ -191,17 +194,20 @@ func (v *vitals) failed(ask, why string) {
 		v.since = now
 	}
 	v.row++
-	news := v.row == failingAfter || v.row > failingAfter && v.why != why
-	v.why = why
+	was := v.why
+	if why != breakerOpen || was == "" {
+		v.why = why // a breaker that is open says nothing of what opened it
+	}
+	news := v.row == failingAfter || v.row > failingAfter && v.why != was
 	loud := v.row >= failingAfter && now.Sub(v.loud) >= loudEvery
 	if loud {
 		v.loud = now
 	}
-	row, since := v.row, v.since
+	row, since, why := v.row, v.since, v.why
 	v.mu.Unlock()
 	if loud {
 		v.log.Error("the link fails safe: it judges nothing, and every ask goes on to the next judge or to a person",
-			"link", v.link, "asks", row, "since", since.UTC().Format(time.RFC3339), "reason", why, "ask", ask)
+			"asks", row, "since", since.UTC().Format(time.RFC3339), "reason", why, "ask", ask)
 	}
 	if news {
 		v.tell()
