@@ -210,6 +210,43 @@ func (n *treeNode) waits(id string) pending.Item {
 	return found
 }
 
+// goesUp asks until the ask stands before a person at top: a parent that is slow
+// for 2 s, as on a busy machine, is as good as away, and the ask then ends
+// unavailable.
+func (n *treeNode) goesUp(top *treeNode, ask protocol.Ask) (protocol.Ask, <-chan told) {
+	n.t.Helper()
+	for range 5 {
+		decided := n.asks(ask)
+		if early := top.reached(ask.ID, decided); early == nil {
+			return ask, decided
+		} else if early.err != nil || early.Outcome != protocol.Unavailable {
+			n.t.Fatalf("ended before it reached %s: %+v", top.Name(), early)
+		}
+		ask.ID = protocol.NewAskID()
+	}
+	n.t.Fatalf("%s is out of reach again and again", top.Name())
+	panic("unreachable")
+}
+
+// reached waits until the ask stands before a person at n, and returns how it
+// ended if it did before.
+func (n *treeNode) reached(id string, decided <-chan told) *told {
+	n.t.Helper()
+	for deadline := time.Now().Add(treeTime); time.Now().Before(deadline); {
+		select {
+		case d := <-decided:
+			return &d
+		case <-time.After(20 * time.Millisecond):
+		}
+		items, err := n.desk.Pending(n.t.Context())
+		if err == nil && slices.ContainsFunc(items, func(i pending.Item) bool { return i.Ask.ID == id && !i.Taken.IsZero() }) {
+			return nil
+		}
+	}
+	n.t.Fatalf("ask %s neither waits at %s nor ends", id, n.Name())
+	panic("unreachable")
+}
+
 // closed waits until nothing of the ask is open at n.
 func (n *treeNode) closed(id string) {
 	n.t.Helper()

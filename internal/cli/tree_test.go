@@ -22,8 +22,7 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 	leaf := plant(t, "leaf", humanHere).all(mid.below("leaf"))
 
 	t.Run("to a person two nodes up, and comes back", func(t *testing.T) {
-		ask := bashAsk("make")
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, bashAsk("make"))
 		item := root.waits(ask.ID)
 		if got := strings.Join(item.Ask.Hops, " "); got != "leaf mid" || item.Via != "mid" || item.Ask.HumanOnly {
 			t.Errorf("hops %q, via %q", got, item.Via)
@@ -52,8 +51,7 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 		hear(t, leaf.asks(bashAsk("fine thing")), protocol.FinalAllow, protocol.AllowedByRule)
 	})
 	t.Run("as a person's alone, where the lowest node says so", func(t *testing.T) {
-		ask := bashAsk("deploy it")
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, bashAsk("deploy it"))
 		if item := root.waits(ask.ID); !item.Ask.HumanOnly {
 			t.Error("not said at the root")
 		}
@@ -74,8 +72,7 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 		}
 	})
 	t.Run("and a deny that the lowest node has by then stands", func(t *testing.T) {
-		ask := bashAsk("make")
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, bashAsk("make"))
 		root.waits(ask.ID)
 		leaf.put(strings.Replace(humanHere, `"deploy *"`, `"make":"deny","deploy *"`, 1))
 		leaf.denies("make")
@@ -87,8 +84,7 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 		leaf.put(humanHere)
 	})
 	t.Run("a cancel at the bottom closes the prompt at the top", func(t *testing.T) {
-		ask := bashAsk("make")
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, bashAsk("make"))
 		root.waits(ask.ID)
 		if done, err := leaf.agent.Cancel(t.Context(), ask.ID, "changed my mind"); err != nil || !done {
 			t.Fatalf("cancelled %v: %v", done, err)
@@ -102,7 +98,7 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 	t.Run("time that is over at the bottom is over at the top", func(t *testing.T) {
 		ask := bashAsk("make")
 		ask.MaxWaitMS = 1500
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, ask)
 		root.waits(ask.ID)
 		hear(t, decided, protocol.FinalDeny, protocol.Expired)
 		root.closed(ask.ID)
@@ -165,8 +161,7 @@ func TestAParentThatIsNotThereIsNoRefusal(t *testing.T) {
 		}
 	})
 	t.Run("its server dies while a person looks", func(t *testing.T) {
-		ask := bashAsk("make")
-		decided := leaf.asks(ask)
+		ask, decided := leaf.goesUp(root, bashAsk("make"))
 		root.waits(ask.ID)
 		stopGate()
 		stopTerminal()
