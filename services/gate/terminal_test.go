@@ -257,8 +257,9 @@ func TestWhoEndsAnAsk(t *testing.T) {
 		})
 		want(t, a.decide(a.bash("make")), deny, protocol.NoApprover)
 	})
+	var leave func()
 	t.Run("auto on a node with a parent: the parent", func(t *testing.T) {
-		r.hasParent("root", g)
+		leave = r.hasParent("root", g)
 		for name, row := range map[string]struct {
 			ask  func(*protocol.Ask)
 			role protocol.TerminalKind
@@ -286,9 +287,7 @@ func TestWhoEndsAnAsk(t *testing.T) {
 			}
 			return nil
 		})
-		if err := presence.Delete(context.Background(), protocol.PresenceParent+"t"); err != nil {
-			t.Fatal(err)
-		}
+		leave()
 	})
 	t.Run("deny, though an approver is there", func(t *testing.T) {
 		must(presence.Put(context.Background(), "oncall-1", []byte(`{"v":1}`)))(t)
