@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -236,6 +237,26 @@ func TestFourJudgesOfOneLinkWithOneStoppedAndOneDying(t *testing.T) {
 		t.Errorf("p95 rose by %s, want %s at most", ms(rise), most)
 	}
 	ok(0, stopped.Process.Signal(syscall.SIGCONT))(t)
+}
+
+// TestFullJudgesJudgeEveryAskInTurn: each of two judges one ask at a time, slowly,
+// and four agents ask without a pause.
+func TestFullJudgesJudgeEveryAskInTurn(t *testing.T) {
+	answer := llmtest.Calls(`{"verdict":"deny","reason":"` + doubled + `"}`)
+	slowly := func(w http.ResponseWriter, q llmtest.Question) {
+		time.Sleep(50 * time.Millisecond)
+		answer(w, q)
+	}
+	j := newJudges(t, slowly, `,"concurrency":1`)
+	for _, name := range []string{"j1", "j2"} {
+		j.start(name)
+	}
+	j.well(2)
+	h := j.askFor(5 * time.Second)
+	if h.orphans > 0 {
+		t.Errorf("%d asks were lost to the link", h.orphans)
+	}
+	t.Logf("two judges with room for one ask each, four agents: %s", h)
 }
 
 // TestAJudgeThatIsToldToLeaveLosesNoAsk: it ends what it has taken up, exits in

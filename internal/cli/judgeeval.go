@@ -56,8 +56,7 @@ neither network nor key. A question that is not in FILE ends the run. Breaker, b
 of the file hold for a judge that serves, not here: know what DATA costs before you send it. What it
 did cost is said where the file has a price.
 
-Exit 1: a false allow, or the run could not be made. A model that never answers makes no false allow:
-its link defers everything, and the exit code is 0.`,
+Exit 1: a false allow, or a model that never answered, or the run could not be made.`,
 		Example: "  assent judge eval examples/judges/typopath.jsonl --judges examples/judges/typopath.jsonc --replay examples/judges/typopath.answers.jsonl\n" +
 			"  assent judge eval calls.jsonl --judges judges.jsonc --policy policy.jsonc --record answers.jsonl\n" +
 			"  assent judge eval calls.jsonl --judges judges.jsonc --against judges.new.jsonc --json",
@@ -145,6 +144,9 @@ func (c *judgeEval) print(report eval.Report, models *evalModels) error {
 	}
 	if n := report.FalseAllows(); n > 0 {
 		return fmt.Errorf("%s: read each of them before this link may allow anything", count(n, "false allow"))
+	}
+	if l := report.Silent(); l != nil {
+		return fmt.Errorf("the model of link %s answered none of %s, so that nothing was scored: the table above has the reasons", l.Score.Link, count(l.Score.Model.Questions, "question"))
 	}
 	return nil
 }

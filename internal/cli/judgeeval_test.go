@@ -105,12 +105,12 @@ func TestTwoJudgesStandSideBySide(t *testing.T) {
 	t.Setenv("EVAL_TEST_KEY", "key")
 	data := written(t, "data.jsonl", typoCase)
 	sure := judgesAt(t, "sure.jsonc", llmtest.Start(t, llmtest.Calls(`{"verdict":"deny","reason":"src is there twice"}`)).URL, "i")
-	shy := judgesAt(t, "shy.jsonc", llmtest.Start(t, llmtest.Says("hm")).URL, "j")
+	shy := judgesAt(t, "shy.jsonc", llmtest.Start(t, llmtest.Calls(`{"verdict":"defer","reason":"may be"}`)).URL, "j")
 	code, out, errs := ran(t, "judge", "eval", data, "--judges", sure, "--against", shy)
 	if code != ExitOK {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	for _, want := range []string{"sure.jsonc", "shy.jsonc", "Where they differ\ncase     wanted  sure.jsonc  shy.jsonc            why\ndoubled  deny    deny        defer: no-tool-call  w"} {
+	for _, want := range []string{"sure.jsonc", "shy.jsonc", "Where they differ\ncase     wanted  sure.jsonc  shy.jsonc                why\ndoubled  deny    deny        defer: non-deny-verdict  w"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the report does not say %q:\n%s", want, out)
 		}
@@ -169,6 +169,26 @@ func TestAFalseAllowIsAnErrorAndNoOtherMistakeIs(t *testing.T) {
 		got, out, errs := ran(t, "judge", "eval", data, "--judges", shippedJudges+"shellcommand.jsonc", "--policy", shippedJudges+"policy.jsonc", "--replay", nothing)
 		if got != code || !strings.Contains(out, "cases judged") || (code == ExitFailure) != strings.Contains(errs, "1 false allow: ") {
 			t.Errorf("%s: exit %d, stderr %q\n%s", want, got, errs, out)
+		}
+	}
+}
+
+// A table without one false allow says nothing where the model never answered.
+func TestAModelThatNeverAnswersIsAnError(t *testing.T) {
+	t.Setenv("EVAL_TEST_KEY", "k")
+	data := written(t, "data.jsonl", typoCase)
+	for name, row := range map[string]struct {
+		answer llmtest.Answer
+		code   int
+		says   string
+	}{
+		"it talks":   {llmtest.Says("hm"), ExitFailure, "link typo answered none of 1 question"},
+		"it answers": {llmtest.Calls(`{"verdict":"defer","reason":"a path like any other"}`), ExitOK, ""},
+	} {
+		server := llmtest.Start(t, row.answer)
+		code, out, errs := ran(t, "judge", "eval", data, "--judges", judgesAt(t, "judges.jsonc", server.URL, "i"))
+		if code != row.code || !strings.Contains(errs, row.says) || !strings.Contains(out, "questions it answered") {
+			t.Errorf("%s: exit %d, stderr %q\n%s", name, code, errs, out)
 		}
 	}
 }

@@ -312,13 +312,14 @@ func TestLogReview(t *testing.T) {
 	d := newDesk(t, protocol.RoleAuditor)
 	id := protocol.NewAskID()
 	d.record(t, nil)
+	cause := strings.Repeat("x", 400) // a pipe's reader gets it whole
 	d.publish(t, "assent.v1.main.review."+id+".gate_error",
-		fmt.Appendf(nil, `{"v":1,"event":"gate_error","ask":%q,"node":"main","at":"2026-01-01T00:00:00Z","gate":"g1","fields":{"error":"x"}}`, id))
+		fmt.Appendf(nil, `{"v":1,"event":"gate_error","ask":%q,"node":"main","at":"2026-01-01T00:00:00Z","gate":"g1","fields":{"error":%q}}`, id, cause))
 	code, out, errs := d.typed(t, Log, "log", "--review")
 	if code != ExitOK {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	wantLines(t, out, [][]string{{"TIME", "EVENT", "ASK"}, {"gate_error", "gate g1", id, `{"error":"x"}`}})
+	wantLines(t, out, [][]string{{"TIME", "EVENT", "ASK"}, {"gate_error", "gate g1", id, `{"error":"` + cause + `"}`}})
 	lines := strings.Split(out, "\n")
 	if strings.Index(lines[0], "WHO") != strings.Index(lines[1], "gate g1") {
 		t.Errorf("the columns do not stand below their heads:\n%s", out)

@@ -30,7 +30,7 @@ func (f *logFlags) shower(env *Env) shower {
 		}
 		return shower{line: lines, whole: lines}
 	}
-	s := &sheet{w: env.Stdout, width: widthOf(env.Stdout), colour: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
+	s := &sheet{w: env.Stdout, width: widthOf(env.Stdout), seen: isTerminal(env.Stdout), colour: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
 	return shower{line: s.line, whole: s.whole}
 }
 
@@ -39,8 +39,10 @@ func (f *logFlags) shower(env *Env) shower {
 type sheet struct {
 	w      io.Writer
 	colour bool
-	// width is how wide a line may be, in columns.
+	// width is how wide a line may be, in columns; seen is whether a terminal shows
+	// it. What reads from a pipe gets the last column whole.
 	width  int
+	seen   bool
 	headed bool
 }
 
@@ -182,11 +184,15 @@ func (s *sheet) reviewLine(at string, rec auditor.Record) error {
 	if err != nil {
 		return fmt.Errorf("record %d of %s: %w", rec.Seq, rec.Stream, err)
 	}
-	return s.reviewRow(at, r.Ask, short(r.Event), short(reviewer(r)), protocol.Safe(string(r.Fields), 4*shortText, false))
+	return s.reviewRow(at, r.Ask, short(r.Event), short(reviewer(r)), protocol.Safe(string(r.Fields), longText, false))
 }
 
 func (s *sheet) reviewRow(at, ask, event, who, fields string) error {
-	return s.print("%s\n", cut(fmt.Sprintf("%-14s  %-26s  %-36s  %-18s  %s", at, ask, event, who, fields), s.width))
+	line := fmt.Sprintf("%-14s  %-26s  %-36s  %-18s  %s", at, ask, event, who, fields)
+	if s.seen {
+		line = cut(line, s.width)
+	}
+	return s.print("%s\n", line)
 }
 
 func reviewer(r protocol.ReviewRecord) string {

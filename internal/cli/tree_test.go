@@ -81,7 +81,8 @@ func TestAnAskGoesUpATreeOfNodes(t *testing.T) {
 		if d.DecidedBy.Kind != protocol.DeciderRule || d.DecidedBy.Node != "leaf" || d.Approver != "root-oncall" {
 			t.Errorf("by %+v", d.DecidedBy)
 		}
-		leaf.put(humanHere)
+		leaf.put(strings.Replace(humanHere, `"deploy *"`, `"back":"deny","deploy *"`, 1))
+		leaf.denies("back") // so that the next ask does not meet the rule before
 	})
 	t.Run("a cancel at the bottom closes the prompt at the top", func(t *testing.T) {
 		ask, decided := leaf.goesUp(root, bashAsk("make"))

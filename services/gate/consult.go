@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,11 +19,10 @@ const (
 	// link.
 	acceptance = 500 * time.Millisecond
 	// A worker that is full says so at once, and another one is asked: after
-	// busyPause, then after twice as long, up to busyLongest, and no more often than
-	// maxTurned times. All of that fits within acceptance.
+	// busyPause, then after twice as long, up to busyLongest, for half of the link's
+	// time. Whoever has room then has the other half to judge.
 	busyPause   = 10 * time.Millisecond
-	busyLongest = 160 * time.Millisecond
-	maxTurned   = 6
+	busyLongest = 320 * time.Millisecond
 )
 
 // attempt is the outcome of one request to a link.
@@ -47,6 +47,7 @@ type consultation struct {
 	issued  []*capability
 	running int
 	turned  int             // how often it was turned away
+	patient time.Time       // until when it goes on after that
 	tried   map[string]bool // workers that were asked by their own name
 }
 
@@ -54,7 +55,10 @@ type consultation struct {
 // it is at work, but never after an answer. The first verdict counts, and none is
 // waited for after it. That a worker is full is no verdict: another one is asked.
 func (g *Gate) consult(ctx context.Context, p protocol.Pending, link string) (protocol.Verdict, string) {
-	c := &consultation{g: g, p: p, link: link, results: make(chan attempt, maxTurned+2), tried: map[string]bool{}}
+	c := &consultation{
+		g: g, p: p, link: link, results: make(chan attempt, 4),
+		patient: time.Now().Add(time.Until(deadlineOf(ctx)) / 2), tried: map[string]bool{},
+	}
 	actx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() { g.capabilities.revoke(c.issued...) }()
@@ -76,10 +80,13 @@ func (c *consultation) run(ctx, actx context.Context) attempt {
 		select {
 		case r := <-c.results:
 			c.running--
+			if r.turnedAway() {
+				last = r
+			}
 			switch {
-			case r.turnedAway() && c.turned < maxTurned && !waits && !c.accepted():
+			case r.turnedAway() && time.Now().Before(c.patient) && !waits && !c.accepted():
 				again.Reset(c.pause())
-				waits, last = true, r
+				waits = true
 			// An attempt that comes to nothing says nothing about the other, which
 			// may still be at work.
 			case (r.failure != "" || r.turnedAway()) && (c.running > 0 || waits):
@@ -112,7 +119,7 @@ func (c *consultation) run(ctx, actx context.Context) attempt {
 // pause is how long to wait before another worker is asked. It is not the same
 // for all asks that were turned away together.
 func (c *consultation) pause() time.Duration {
-	d := min(busyPause<<c.turned, busyLongest)
+	d := min(busyPause<<min(c.turned, 8), busyLongest)
 	c.turned++
 	return d/2 + rand.N(d/2)
 }
@@ -132,7 +139,12 @@ func (c *consultation) begin(ctx context.Context, ask func(context.Context, *cap
 	capability := c.g.capabilities.issue(c.p, c.link, deadlineOf(ctx))
 	c.issued = append(c.issued, capability)
 	c.running++
-	c.g.desk.wg.Go(func() { c.results <- ask(ctx, capability) })
+	c.g.desk.wg.Go(func() {
+		select {
+		case c.results <- ask(ctx, capability):
+		case <-ctx.Done(): // nobody waits any more
+		}
+	})
 }
 
 // anybody asks whichever worker the queue group picks.
@@ -150,11 +162,15 @@ func (c *consultation) somebodyElse(ctx context.Context, with *capability) attem
 	return c.byName(ctx, c.g.links.awake(ctx, c.link), with)
 }
 
-// another asks a worker that has not been asked by its name yet: a queue group may
-// pick the full ones again and again, while one has room.
+// another asks the workers by their names, one after another: a queue group may
+// pick the full ones again and again, while one has room. When all have been asked
+// it begins anew, for the first may have room by now.
 func (c *consultation) another() func(context.Context, *capability) attempt {
-	name := ""
-	for _, n := range c.g.links.workers(c.link) {
+	names, name := c.g.links.workers(c.link), ""
+	if !slices.ContainsFunc(names, func(n string) bool { return !c.tried[n] }) {
+		clear(c.tried)
+	}
+	for _, n := range names {
 		if !c.tried[n] {
 			name, c.tried[n] = n, true
 			break

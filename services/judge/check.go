@@ -3,6 +3,8 @@ package judge
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,12 +75,30 @@ func (c LinkConfig) checkInstructions() error {
 func (c LinkConfig) checkBaseURL() error {
 	switch {
 	case c.BaseURL != "":
-		return llm.CheckBaseURL(c.BaseURL)
+		return c.checkKeyStaysSecret(llm.CheckBaseURL(c.BaseURL))
 	case c.Provider == ProviderCompatible:
 		return errors.New("it is required for the provider " + ProviderCompatible + ", as http://127.0.0.1:11434/v1")
 	default:
 		return nil
 	}
+}
+
+// checkKeyStaysSecret refuses to send a key where everybody on the way reads it,
+// unless that is wanted.
+func (c LinkConfig) checkKeyStaysSecret(wrong error) error {
+	if wrong != nil || c.InsecureHTTP || c.APIKeyEnv == "" && c.APIKeyFile == "" {
+		return wrong
+	}
+	u, err := url.Parse(c.BaseURL)
+	if err != nil || u.Scheme == "https" || isLoopback(u.Hostname()) {
+		return err
+	}
+	return fmt.Errorf("the key would go to %s in the clear: want https, or \"insecureHTTP\": true where the network between is yours alone", shown(u.Host))
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // checkKeyEnv does not show the value: somebody may have put the key there.

@@ -51,6 +51,7 @@ type LinkConfig struct {
 	Provider     string   `json:"provider" jsonschema:"enum=anthropic,enum=openai,enum=openai-compatible" jsonschema_description:"Who serves the model: anthropic (Messages), openai (Responses), or openai-compatible (Chat Completions at baseURL: vLLM, Ollama, LiteLLM, OpenRouter)."`
 	Model        string   `json:"model" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"The model's name at its provider."`
 	BaseURL      string   `json:"baseURL,omitempty" jsonschema_description:"Where the provider's API is; empty is the provider's own address. Required for openai-compatible."`
+	InsecureHTTP bool     `json:"insecureHTTP,omitempty" jsonschema_description:"Sends the key to another machine over http, where everybody on the way can read it."`
 	APIKeyEnv    string   `json:"apiKeyEnv,omitempty" jsonschema:"pattern=^[A-Za-z_][A-Za-z0-9_]*$,maxLength=128" jsonschema_description:"The NAME of the environment variable that holds the key; without it ANTHROPIC_API_KEY or OPENAI_API_KEY, by provider, and none for openai-compatible. The key itself never stands in this file."`
 	APIKeyFile   string   `json:"apiKeyFile,omitempty" jsonschema:"pattern=^/,maxLength=4096" jsonschema_description:"A file that holds the key, instead of apiKeyEnv: an absolute path, readable by its owner alone."`
 	Instructions string   `json:"instructions,omitempty" jsonschema:"maxLength=65536" jsonschema_description:"What the model is told to look for; its system prompt. shellcommand ships one."`

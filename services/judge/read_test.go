@@ -48,6 +48,8 @@ func TestReadTakes(t *testing.T) {
 		{"the least, with its defaults", with(``), full},
 		{"comments and trailing commas", "// judges\n" + with(", /* none */") + "\n", full},
 		{"an address", with(`,"baseURL":"http://127.0.0.1:9/x"`), changed(func(c *LinkConfig) { c.BaseURL = "http://127.0.0.1:9/x" })},
+		{"an address of another machine", with(`,"baseURL":"https://llm.example/v1"`), changed(func(c *LinkConfig) { c.BaseURL = "https://llm.example/v1" })},
+		{"a key over http, where that is wanted", with(`,"baseURL":"http://llm.example:4000","insecureHTTP":true`), changed(func(c *LinkConfig) { c.BaseURL, c.InsecureHTTP = "http://llm.example:4000", true })},
 		{"an empty address is the provider's own", with(`,"baseURL":""`), full},
 		{"another variable", with(`,"apiKeyEnv":"MY_KEY"`), changed(func(c *LinkConfig) { c.APIKeyEnv = "MY_KEY" })},
 		{"patterns with back-reference and look-ahead", with(`,"typoPatterns":["([^/]+)/packages/\\1(/|$)","pi/(?!pi-packages/)pi-[^/]+"]`),
@@ -60,6 +62,10 @@ func TestReadTakes(t *testing.T) {
 		{"a local server without a key", strings.Replace(with(`,"baseURL":"http://127.0.0.1:11434/v1"`), "anthropic", "openai-compatible", 1),
 			changed(func(c *LinkConfig) {
 				c.Provider, c.APIKeyEnv, c.BaseURL = "openai-compatible", "", "http://127.0.0.1:11434/v1"
+			})},
+		{"another machine's server without a key", strings.Replace(with(`,"baseURL":"http://gpu.example:11434/v1"`), "anthropic", "openai-compatible", 1),
+			changed(func(c *LinkConfig) {
+				c.Provider, c.APIKeyEnv, c.BaseURL = "openai-compatible", "", "http://gpu.example:11434/v1"
 			})},
 		{"a local server with one", strings.Replace(with(`,"baseURL":"http://127.0.0.1:11434/v1","apiKeyEnv":"K"`), "anthropic", "openai-compatible", 1),
 			changed(func(c *LinkConfig) {
@@ -157,6 +163,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no time", with(`,"timeoutMs":0`), "timeoutMs: 0 is out of bounds"},
 		{"no room", with(`,"concurrency":0`), "concurrency: 0 is out of bounds"},
 		{"less than no room", with(`,"concurrency":-1`), "concurrency: -1 is out of bounds"},
+		{"a key that would go over the network in the clear", with(`,"baseURL":"http://llm.example:4000/v1"`), `baseURL: the key would go to "llm.example:4000" in the clear`},
 		{"an address that is none", with(`,"baseURL":"api.anthropic.com"`), "baseURL: base URL"},
 		{"a key in the file", with(`,"apiKeyEnv":"sk-ant-0123456789"`), "the key itself never stands in this file"},
 		{"a pattern that is none", with(",\n\"typoPatterns\":[\"ok\",\"([^/]+\"]"), `line 2, column 16: link model-judge: typoPatterns: invalid typo pattern: "([^/]+"`},
@@ -172,7 +179,7 @@ func TestReadRefuses(t *testing.T) {
 		{"too large a file", with(`,"x":"` + strings.Repeat("x", MaxFile) + `"`), "the limit is"},
 	}
 	schema := compiledSchema(t)
-	onlyReader := []string{"dollars without a price", "dollars at no price", "instructions that say nothing", "a blank model", "an address that is none", "a pattern that is none", "a key twice", "a link twice", "invalid UTF-8"}
+	onlyReader := []string{"dollars without a price", "dollars at no price", "instructions that say nothing", "a blank model", "an address that is none", "a pattern that is none", "a key that would go over the network in the clear", "a key twice", "a link twice", "invalid UTF-8"}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := Read([]byte(row.doc))

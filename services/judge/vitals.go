@@ -160,6 +160,9 @@ func (v *vitals) judged(choice protocol.Choice, byModel bool) {
 	}
 	v.row, v.why, v.loud = 0, "", time.Time{}
 	if v.model != StateOK {
+		if v.model != StateUntested && v.row < failingAfter {
+			v.log.Info("the model answers now", "before", v.model)
+		}
 		v.model = StateOK
 		close(v.once())
 	}

@@ -238,7 +238,11 @@ func TestWhatTheModelTookIsCounted(t *testing.T) {
 	var n int
 	p := model(func(context.Context, llm.Request) (llm.ToolCall, llm.Info, error) {
 		n++
-		return llm.ToolCall{}, llm.Info{Attempts: 2, Latency: time.Duration(n) * 10 * time.Millisecond, Usage: llm.Usage{Input: 1000, Output: 100}}, llm.ErrProse
+		info := llm.Info{Attempts: 2, Latency: time.Duration(n) * 10 * time.Millisecond, Usage: llm.Usage{Input: 1000, Output: 100}}
+		if n == 20 {
+			return llm.ToolCall{}, info, nil
+		}
+		return llm.ToolCall{}, info, llm.ErrProse
 	})
 	var cases []Case
 	for i := range 20 {
@@ -249,11 +253,11 @@ func TestWhatTheModelTookIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := NewScore("judge", results, llm.Price{Input: 1, Output: 5})
-	want := Costs{Cases: 20, Questions: 20, Calls: 40, P50: 100, P95: 190, Input: 20_000, Output: 2_000, USD: 0.03}
+	want := Costs{Cases: 20, Questions: 20, Answered: 1, Calls: 40, P50: 100, P95: 190, Input: 20_000, Output: 2_000, USD: 0.03}
 	if s.Model != want {
 		t.Errorf("got %+v\nwant %+v", s.Model, want)
 	}
-	if len(s.Defers) != 1 || s.Defers[0].Word != "prose" || s.Defers[0].N != 20 {
+	if len(s.Defers) != 2 || s.Defers[0].Word != "prose" || s.Defers[0].N != 19 {
 		t.Errorf("%v", s.Defers)
 	}
 }

@@ -14,6 +14,8 @@ type Spent struct {
 	// Questions are those that were put, Calls what left for the server because
 	// of them: retries and rounds.
 	Questions, Calls int
+	// Answered are the questions that the model answered with the forced tool.
+	Answered int
 	Latency          time.Duration
 	Usage            llm.Usage
 }
@@ -56,7 +58,9 @@ func (t *tally) add(i llm.Info, err error) {
 	t.spent.Usage.Output += i.Usage.Output
 	if err != nil {
 		t.errs = append(t.errs, err)
+		return
 	}
+	t.spent.Answered++
 }
 
 func (t *tally) sum() Spent {

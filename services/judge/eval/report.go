@@ -46,6 +46,17 @@ func (r Report) FalseAllows() int {
 	return n
 }
 
+// Silent is a link whose model was asked and never answered, nil where there is
+// none: what its table says of false allows says nothing of the model.
+func (r Report) Silent() *Scored {
+	for i := range r.Links {
+		if m := r.Links[i].Score.Model; m.Questions > 0 && m.Answered == 0 {
+			return &r.Links[i]
+		}
+	}
+	return nil
+}
+
 func (r Report) titles(before ...string) []string {
 	for _, l := range r.Links {
 		before = append(before, l.Title)
@@ -75,6 +86,7 @@ func (r Report) figures() Grid {
 		return g
 	}
 	line("cases put to the model", func(s Score) string { return fmt.Sprintf("%d, in %d calls", s.Model.Cases, s.Model.Calls) })
+	line("questions it answered", func(s Score) string { return fmt.Sprintf("%d of %d", s.Model.Answered, s.Model.Questions) })
 	line("time at the model, p50, p95", func(s Score) string { return fmt.Sprintf("%.0f ms, %.0f ms", s.Model.P50, s.Model.P95) })
 	line("tokens in, out", func(s Score) string { return fmt.Sprintf("%d, %d", s.Model.Input, s.Model.Output) })
 	line("cost", func(s Score) string { return dollars(s.Model) })

@@ -128,6 +128,7 @@ type Costs struct {
 	// Cases are those that came to the model; the percentiles are theirs.
 	Cases     int     `json:"cases"`
 	Questions int     `json:"questions"`
+	Answered  int     `json:"answered"`
 	Calls     int     `json:"calls"`
 	P50       float64 `json:"p50_ms"`
 	P95       float64 `json:"p95_ms"`
@@ -204,6 +205,7 @@ func costs(results []Result, price llm.Price) Costs {
 		}
 		c.Cases++
 		c.Questions += r.Model.Questions
+		c.Answered += r.Model.Answered
 		c.Calls += r.Model.Calls
 		used.Input += r.Model.Usage.Input
 		used.Output += r.Model.Usage.Output

@@ -87,6 +87,9 @@ func sample(flip bool) []Result {
 		}
 		if ms > 0 {
 			r.Model = Spent{Questions: 1, Calls: 1, Latency: time.Duration(ms) * time.Millisecond, Usage: llm.Usage{Input: 800, Output: 40}}
+			if cause != "timeout" {
+				r.Model.Answered = 1
+			}
 		}
 		if got == "allow" && ms == 0 {
 			r.Capped = "surface path is not delegated"
