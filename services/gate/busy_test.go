@@ -85,7 +85,7 @@ func TestThatAWorkerIsFullIsNoVerdict(t *testing.T) {
 			if n > 1 {
 				busy(c)
 			}
-		}, "one=defer/busy", 3, 40},
+		}, "one=defer/busy", 2, 40},
 		"said after it was taken up, it is the verdict": {func(_ int, c linkCall) { c.accept(); busy(c) }, "one=defer/busy", 1, 1},
 		"a defer with another word is one":              {func(_ int, c linkCall) { c.verdict("defer", "", "over_budget") }, "one=defer/over_budget", 1, 1},
 	} {

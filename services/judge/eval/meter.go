@@ -16,8 +16,8 @@ type Spent struct {
 	Questions, Calls int
 	// Answered are the questions that the model answered with the forced tool.
 	Answered int
-	Latency          time.Duration
-	Usage            llm.Usage
+	Latency  time.Duration
+	Usage    llm.Usage
 }
 
 // Metered counts what is asked of next for the case whose context it is asked
