@@ -121,7 +121,7 @@ func (c *consultation) run(ctx, actx context.Context) attempt {
 func (c *consultation) pause() time.Duration {
 	d := min(busyPause<<min(c.turned, 8), busyLongest)
 	c.turned++
-	return d/2 + rand.N(d/2)
+	return min(d/2+rand.N(d/2), time.Until(c.patient))
 }
 
 // accepted says whether any worker has said that it is at work.
