@@ -153,7 +153,7 @@ func counted(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	return got
 }
 
-// announced is what the one running link says of itself.
+// announced is what the one running link says of itself, as soon as it does.
 func announced(t *testing.T, n *nodetest.Node) map[string]string {
 	t.Helper()
 	subject, err := micro.ControlSubject(micro.InfoVerb, protocol.ServiceLink, "")
@@ -162,14 +162,14 @@ func announced(t *testing.T, n *nodetest.Node) map[string]string {
 	}
 	nc := n.Connect(t, protocol.RoleOperator, "op")
 	defer nc.Close()
-	m, err := nc.Request(subject, nil, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		t.Fatal(err)
-	}
+	nodetest.CheckFor(t, 10*time.Second, 10*time.Millisecond, func() error { // it may not have said a word yet
+		m, err := nc.Request(subject, nil, 5*time.Second)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(m.Data, &info)
+	})
 	return info.Metadata
 }
 
