@@ -11,11 +11,13 @@ import (
 // shape is one way in which a secret looks. group is the part of the match that
 // is the secret; the rest stays, so that a judge still sees what the text does.
 // needs are words in small letters one of which every match holds: most texts
-// hold none of them, and looking for a word costs next to nothing.
+// hold none of them, and looking for a word costs next to nothing. What skip
+// matches, if there is one, is no secret in this place.
 type shape struct {
 	needs []string
 	re    *regexp.Regexp
 	group int
+	skip  *regexp.Regexp
 }
 
 func words(s string) []string { return strings.Fields(s) }
@@ -42,40 +44,44 @@ const value = `((?:` + masked + `|"(?:[^"\\\n]|\\.)+"|'[^'\n]+'|\\.|[^\s"'\\` + 
 // shapes are tried on the text as it was given. All are linear in the text.
 var shapes = []shape{
 	// Well-known forms of keys.
-	{words("sk- k_live k_test"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(sk-[a-z0-9_-]{16,}|[sr]k_(?:live|test)_[a-z0-9]{10,})`), 1},
-	{words("gh _pat_ gl"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,}))`), 1},
-	{words("xox xapp-"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(xox[a-z]-[a-z0-9-]{10,}|xapp-[a-z0-9-]{10,})`), 1},
-	{words("akia asia aida aroa abia acca"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,})`), 1},
-	{words("aiza ya29. gocspx-"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,})`), 1},
-	{words("_ - dapi"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,})`), 1},
-	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(hv[sbr]\.[0-9A-Za-z_-]{20,}|SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|dp\.[a-z]{2,5}\.[0-9A-Za-z]{20,})`), 1},
-	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AGE-SECRET-KEY-1[0-9A-Z]{20,}|S[ACNOUX][A-Z2-7]{56}\b|[0-9]{8,10}:AA[0-9A-Za-z_-]{30,})`), 1},
-	{words("hooks.slack.com discord"), regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1},
+	{words("sk- k_live k_test"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(sk-[a-z0-9_-]{16,}|[sr]k_(?:live|test)_[a-z0-9]{10,})`), 1, nil},
+	{words("gh _pat_ gl"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:gh[pousr]_[a-z0-9]{16,}|github_pat_[a-z0-9_]{16,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[a-z0-9_-]{16,}))`), 1, nil},
+	{words("xox xapp-"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(xox[a-z]-[a-z0-9-]{10,}|xapp-[a-z0-9-]{10,})`), 1, nil},
+	{words("akia asia aida aroa abia acca"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[0-9A-Z]{12,})`), 1, nil},
+	{words("aiza ya29. gocspx-"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,})`), 1, nil},
+	{words("_ - dapi"), regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])((?:npm_|hf_|gsk_|xai-|dapi|dop_v1_|doo_v1_|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|pypi-|figd_|sntrys_|glsa_|PMAK-|rubygems_|tfp_|pul-|dckr_pat_|whsec_|sbp_|r8_)[a-z0-9_.-]{20,})`), 1, nil},
+	{words("hvs. hvb. hvr. sg. dp."), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(hv[sbr]\.[0-9A-Za-z_-]{20,}|SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|dp\.[a-z]{2,5}\.[0-9A-Za-z]{20,})`), 1, nil},
+	{words("age-secret-key- sa sc sn so su sx :aa"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(AGE-SECRET-KEY-1[0-9A-Z]{20,}|S[ACNOUX][A-Z2-7]{56}\b|[0-9]{8,10}:AA[0-9A-Za-z_-]{30,})`), 1, nil},
+	{words("hooks.slack.com discord"), regexp.MustCompile(`(?i)https://(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks)/([a-z0-9/_-]+)`), 1, nil},
 	// What is stored of a password.
-	{words("$2a$ $2b$ $2y$ $5$ $6$ $y$ $argon2"), regexp.MustCompile(`\$(?:2[aby]|5|6|y|argon2(?:id|i|d))\$[./A-Za-z0-9$=,+-]{16,}`), 0},
+	{words("$2a$ $2b$ $2y$ $5$ $6$ $y$ $argon2"), regexp.MustCompile(`\$(?:2[aby]|5|6|y|argon2(?:id|i|d))\$[./A-Za-z0-9$=,+-]{16,}`), 0, nil},
 	// A JSON Web Token, also one without a signature.
-	{words("eyj"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(eyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?)`), 1},
+	{words("eyj"), regexp.MustCompile(`(?:^|[^A-Za-z0-9])(eyJ[0-9A-Za-z_-]{8,}\.(?:eyJ[0-9A-Za-z_-]{4,})(?:\.[0-9A-Za-z_-]*)?)`), 1, nil},
 	// A private key, to its end or to the end of the text.
-	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0},
-	{words("nkey user"), regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0},
+	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), 0, nil},
+	{words("nkey user"), regexp.MustCompile(`-----BEGIN [A-Z ]*(?:NKEY SEED|USER JWT)-----(?s:.*?)(?:------?END [A-Z ]*------?|$)`), 0, nil},
 	// The password in an address, or a token in the place of the user.
-	{words("@"), regexp.MustCompile(`://[^/\s:@"']*:([^/\s"']+)@`), 1},
-	{words("@"), regexp.MustCompile(`://([^/\s:@"']{20,})@`), 1},
+	{words("@"), regexp.MustCompile(`://[^/\s:@"']*:([^\s"']+)@`), 1, regexp.MustCompile(`^[0-9]{1,5}(?:/|$)`)}, // a port
+	{words("@"), regexp.MustCompile(`://([^/\s:@"']{20,})@`), 1, nil},
 	// Headers. What follows the word for the scheme is the secret, up to the
 	// quote or the line's end.
-	{words("authorization"), regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+)?([^"'\n\r]+)`), 1},
-	{words("x- private-token job-token deploy-token api-key apikey cookie"), regexp.MustCompile(`(?i)\b(?:x-[a-z-]*(?:key|token|secret|auth)[a-z-]*|private-token|job-token|deploy-token|api-key|apikey|set-cookie|cookie)["']?\s*:\s*["']?([^"'\n\r]+)`), 1},
-	{words("bearer"), regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1},
-	{words("basic"), regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1},
+	{words("authorization"), regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+)?([^"'\n\r]+)`), 1, nil},
+	{words("x- private-token job-token deploy-token api-key apikey cookie"), regexp.MustCompile(`(?i)\b(?:x-[a-z-]*(?:key|token|secret|auth)[a-z-]*|private-token|job-token|deploy-token|api-key|apikey|set-cookie|cookie)["']?\s*:\s*["']?([^"'\n\r]+)`), 1, nil},
+	{words("bearer"), regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9_.~+/=-]{8,})`), 1, nil},
+	{words("basic"), regexp.MustCompile(`(?i)\bbasic\s+([a-z0-9+/_-]{12,}={0,2})`), 1, nil},
 	// Settings and options by their names: NAME=x, "name": "x", --name x.
-	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]*|[ \t]+=[ \t]+|=)` + value), 1},
-	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1},
-	{words("set"), regexp.MustCompile(`(?i)\bset\s+\S*` + secretName + `\s+([a-z0-9+/_.-]+)`), 1},
-	{words("mysql"), regexp.MustCompile(`(?i)\bmysql(?:dump|admin)?\b[^\n;|&]*?\s-p(` + masked + `|[^\s"'=]+)`), 1},
-	{words("redis-cli login mongo"), regexp.MustCompile(`(?i)\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:(?:docker|podman)\s+login|mongo[a-z]*)\b[^\n;|&]*?\s-p)\s+` + value), 1},
-	{words("curl"), regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1},
-	{words("key= signature= sig= token="), regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1},
-	{words("sshpass"), regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1},
+	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]+|[ \t]+=[ \t]+|=)` + value), 1, nil},
+	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?[ \t]*:=?` + value), 1, regexp.MustCompile(`^[-+?]`)}, // ${NAME:-…}
+	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1, regexp.MustCompile(`^-`)}, // the next option
+	// What stands in for a setting that is not there.
+	{nameWords, regexp.MustCompile(`(?i)\$\{` + secretName + `:?[-=]` + value), 1, nil},
+	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `=["']?\$\{[a-z0-9_]+:?[-=]` + value), 1, nil},
+	{words("set"), regexp.MustCompile(`(?i)\bset\s+\S*` + secretName + `\s+([a-z0-9+/_.-]+)`), 1, nil},
+	{words("mysql"), regexp.MustCompile(`(?i)\bmysql(?:dump|admin)?\b[^\n;|&]*?\s-p(` + masked + `|[^\s"'=]+)`), 1, nil},
+	{words("redis-cli login mongo"), regexp.MustCompile(`(?i)\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:(?:docker|podman)\s+login|mongo[a-z]*)\b[^\n;|&]*?\s-p)\s+` + value), 1, nil},
+	{words("curl"), regexp.MustCompile(`(?i)\bcurl\b[^\n;|&]*?\s(?:-u|--user|--proxy-user)[= ]?\s*["']?[^\s:"']+:(` + masked + `|[^\s"']+)`), 1, nil},
+	{words("key= signature= sig= token="), regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=([a-z0-9%+/_-]{16,}={0,2})`), 1, nil},
+	{words("sshpass"), regexp.MustCompile(`\bsshpass\s+-p\s*` + value), 1, nil},
 }
 
 // reference is a value that only says where the secret is, or would compute
@@ -83,7 +89,7 @@ var shapes = []shape{
 var reference = regexp.MustCompile(`^["']?(?:[$` + "`" + `%@<]|` + masked + `["']?(?:$|[$<>` + "`" + `]))`)
 
 // noSecret is a value that is none: what settings say instead of a secret.
-var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|str|string|int|bool|bytes|any|-.*)?["']?$`)
+var noSecret = regexp.MustCompile(`(?i)^["']?(?:true|false|null|none|nil|yes|no|on|off|[0-9]{1,5}|\*+|x{3,}|str|string|int|bool|bytes|any)?["']?$`)
 
 type span struct{ start, end int }
 
@@ -102,7 +108,7 @@ func secrets(text string) []span {
 		}
 		for _, at := range s.re.FindAllStringSubmatchIndex(text, -1) {
 			start, end := at[2*s.group], at[2*s.group+1]
-			if start < 0 || s.group > 0 && plain(text[start:end]) {
+			if start < 0 || s.group > 0 && plain(text[start:end]) || s.skip != nil && s.skip.MatchString(text[start:end]) {
 				continue
 			}
 			if s.group > 0 {
