@@ -64,12 +64,13 @@ func TestAskWithdrawsWhenInterrupted(t *testing.T) {
 	defer cancel()
 	go func() {
 		<-g.asks
+		<-g.asks // it has heard where the ask stands, and asks on
 		cancel()
 	}()
 	var out, errs bytes.Buffer
 	root := newRoot(d.env(&out, &errs), []Command{Ask})
 	root.SetArgs([]string{"ask", "--tool", "bash", "--input", `{"command":"wait"}`})
-	if err := root.ExecuteContext(ctx); err == nil || out.Len() != 0 || !strings.Contains(err.Error(), "still pending at") {
+	if err := root.ExecuteContext(ctx); err == nil || out.Len() != 0 || !strings.Contains(err.Error(), "still waiting for a person") {
 		t.Errorf("error %v, stdout %q; want an error alone", err, out.String())
 	}
 	if c := <-g.withdrawn; !strings.Contains(c.Reason, "interrupted") {
