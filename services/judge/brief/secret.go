@@ -72,7 +72,7 @@ var shapes = []shape{
 	// Settings and options by their names: NAME=x, "name": "x", --name x.
 	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?(?:[ \t]*:=?[ \t]+|[ \t]+=[ \t]+|=)` + value), 1, nil},
 	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `["']?[ \t]*:=?` + value), 1, regexp.MustCompile(`^[-+?]`)}, // ${NAME:-…}
-	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1, regexp.MustCompile(`^-`)}, // the next option
+	{nameWords, regexp.MustCompile(`(?i)(?:^|\s)--?` + secretName + `(?:=|\s+)` + value), 1, regexp.MustCompile(`^-`)},              // the next option
 	// What stands in for a setting that is not there.
 	{nameWords, regexp.MustCompile(`(?i)\$\{` + secretName + `:?[-=]` + value), 1, nil},
 	{nameWords, regexp.MustCompile(`(?i)(?:^|[^a-z0-9])` + secretName + `=["']?\$\{[a-z0-9_]+:?[-=]` + value), 1, nil},
