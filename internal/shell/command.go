@@ -124,6 +124,9 @@ type Unit struct {
 	// Idle: no program runs, as for an assignment or a test. Beside other
 	// commands it needs no rule of its own.
 	Idle bool
+	// Place is where the unit stands; only Locate says so, and not of units
+	// without words.
+	Place *Place
 }
 
 // Program is the first word; "" if the unit has none.

@@ -74,7 +74,7 @@ func (w *walker) quotesInQuotes(p *syntax.ParamExp, at state) (found bool) {
 		}
 		found = true
 		if w.first(q) && w.depth < maxPayloads {
-			w.payload(`: "`+q.Value+`"`, "", at)
+			w.payload(`: "`+q.Value+`"`, "", at, w.frame.inexact())
 		}
 		return false
 	})

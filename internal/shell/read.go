@@ -11,7 +11,7 @@ import (
 
 // Read reads text. It never fails and never panics: what cannot be read is
 // Opaque. Safe for concurrent use.
-func Read(text string) Command { return read(text, 0, start) }
+func Read(text string) Command { return read(text, 0, start, nil) }
 
 // read reads text, and where it holds a backslash before a line's end, also as
 // a shell does that joins the lines, and as one that does not because the
@@ -19,15 +19,15 @@ func Read(text string) Command { return read(text, 0, start) }
 // is two lines to a shell, and `"$\⏎(rm x)"` is a substitution. Such a text is
 // proven only if joining changes nothing and it holds no comment; each reading
 // can deny.
-func read(text string, depth int, from state) Command {
-	c, comment := readOnce(text, depth, from)
+func read(text string, depth int, from state, f *frame) Command {
+	c, comment := readOnce(text, depth, from, f)
 	if c.Simple && strings.HasSuffix(text, `\`) { // shells drop it, or do not
 		c.Simple, c.Why, c.Structure = false, WhyContinuation, WhyContinuation
 	}
 	if !strings.Contains(text, continuation) {
 		return c
 	}
-	joined, comment2 := readOnce(strings.ReplaceAll(text, continuation, ""), depth, from)
+	joined, comment2 := readOnce(strings.ReplaceAll(text, continuation, ""), depth, from, f.inexact())
 	comment = (comment || comment2) && strings.Contains(text, "#")
 	if c.Simple && (comment || !joined.Simple || !sameCommands(c, joined)) {
 		c.Simple, c.Why, c.Structure = false, WhyContinuation, WhyContinuation
@@ -35,7 +35,7 @@ func read(text string, depth int, from state) Command {
 	if !c.Simple {
 		c.also(joined)
 		if strings.Contains(text, "#") {
-			other, _ := readOnce(strings.ReplaceAll(text, continuation, "\n"), depth, from)
+			other, _ := readOnce(strings.ReplaceAll(text, continuation, "\n"), depth, from, f.inexact())
 			c.also(other)
 		}
 	}
@@ -59,24 +59,24 @@ func (c *Command) also(other Command) {
 const continuation = "\\\n"
 
 // readOnce reads text as this parser does. comment says whether it holds one.
-func readOnce(text string, depth int, from state) (c Command, comment bool) {
+func readOnce(text string, depth int, from state, f *frame) (c Command, comment bool) {
 	if why := unfit(text); why != "" {
-		return opaque(text, why), true
+		return opaque(text, why, f), true
 	}
 	// A parser that fails on hostile text must cost its author an ask, not
 	// everybody the gate.
 	defer func() {
 		if recover() != nil {
-			c, comment = opaque(text, WhyUnparseable), true
+			c, comment = opaque(text, WhyUnparseable, f), true
 		}
 	}()
 	file, err := parse(text)
 	if err != nil {
-		return opaque(text, WhyUnparseable), true
+		return opaque(text, WhyUnparseable, f), true
 	}
-	w := walker{text: text, depth: depth}
+	w := walker{text: text, depth: depth, frame: f}
 	if !w.file(file, from) {
-		return opaque(text, WhyTooDeep), true
+		return opaque(text, WhyTooDeep, f), true
 	}
 	w.finish()
 	c = Command{Text: text, Units: w.units, Loose: w.loose, Handed: w.inputs, Structure: w.why}
@@ -179,7 +179,8 @@ func parse(text string) (*syntax.File, error) {
 // opaque cuts text at everything that might separate commands. The cut is
 // rough on purpose: bash runs the good lines in front of a broken one, so a
 // deny must find them.
-func opaque(text, why string) Command {
+func opaque(text, why string, f *frame) Command {
+	f.gap()
 	c := Command{Text: text, Why: why, Structure: why, Opaque: true}
 	pieces := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&\n\r(){}`\x00", r) })
 	for i, piece := range pieces {
@@ -188,7 +189,9 @@ func opaque(text, why string) Command {
 		}
 		words := strings.Fields(strings.Map(dropQuotes, piece))
 		if len(words) > 0 {
-			c.Units = append(c.Units, Unit{Text: strings.Join(words, " "), Words: words})
+			u := Unit{Text: strings.Join(words, " "), Words: words}
+			f.placeRough(&u)
+			c.Units = append(c.Units, u)
 		}
 	}
 	return c

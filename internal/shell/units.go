@@ -20,14 +20,16 @@ func (w *walker) append(u Unit) int {
 func (w *walker) call(s *syntax.Stmt, cmd *syntax.CallExpr, at state, c setting) (ok, fail state) {
 	i := w.append(Unit{Via: c.via, Why: c.forced, Decides: c.via != "" && c.forced == ""})
 	at.place(&w.units[i])
+	w.placeCall(&w.units[i], s, cmd.Assigns)
 	values, why := w.assignments(i, cmd.Assigns, at)
 	words := make([]word, 0, len(cmd.Args))
 	for _, arg := range cmd.Args {
 		if !hasBrace(arg) {
 			words = append(words, w.single(arg, at))
+			locate(words[len(words)-1:], arg)
 			continue
 		}
-		words = append(words, w.words(arg, at)...)
+		words = append(words, locate(w.words(arg, at), arg)...)
 	}
 	if len(words) > 0 && hasBrace(cmd.Args[0]) {
 		words[0].odd = true // nobody writes a program so
@@ -60,6 +62,7 @@ const declaring = " -x -r -g -gx -rx -xr -a -ga -A "
 func (w *walker) declaration(s *syntax.Stmt, cmd *syntax.DeclClause, at state, c setting) {
 	i := w.append(Unit{Words: []string{cmd.Variant.Value}, Kinds: []Kind{Fixed}, Via: c.via, Why: c.forced, Decides: c.via != "" && c.forced == ""})
 	at.place(&w.units[i])
+	w.placeDeclaration(&w.units[i], s, cmd)
 	exports, why := cmd.Variant.Value == "export", ""
 	for _, a := range cmd.Args {
 		text, value, odd := w.assign(a, at)
@@ -162,11 +165,13 @@ func (w *walker) compoundRedirects(s *syntax.Stmt, at state, c setting) (fed boo
 func (w *walker) program(i int, words []word, why string, at state, fed feed) {
 	u := &w.units[i]
 	u.fill(words)
+	w.placeWords(u, words)
 	u.Fed = fed.is
 	u.why(judge(words, u.Words, why, fed))
 	inner := modifies(words)
 	if inner > 0 && w.depth >= maxPayloads {
 		u.why(WhyWrapper + ":" + programName(words[0].text))
+		w.frame.gap()
 	}
 	if u.Modifier = inner > 0 && u.Why == ""; u.Modifier {
 		w.depth++
@@ -178,7 +183,7 @@ func (w *walker) program(i int, words []word, why string, at state, fed feed) {
 		w.writes(names...)
 	}
 	w.names(words)
-	w.carried(words, u.Words, at, fed)
+	w.carried(i, words, at, fed)
 }
 
 // fill sets the words of a unit and what is known of them.
@@ -253,12 +258,20 @@ func (w *walker) carry(words []word, by string, decides bool, at state, fed feed
 
 // carried adds the commands that a program other than a modifier carries, and
 // those that a shell would read from what it is fed.
-func (w *walker) carried(words []word, texts []string, at state, fed feed) {
+func (w *walker) carried(i int, words []word, at state, fed feed) {
+	texts := w.units[i].Words
 	load := carried(texts)
 	if isShell(texts[0]) {
 		load.payloads = append(load.payloads, fed.texts...)
 	}
-	if w.depth >= maxPayloads || len(load.commands)+len(load.payloads) == 0 {
+	if readsInput(texts, fed) {
+		w.frame.gap()
+	}
+	if len(load.commands)+len(load.payloads) == 0 {
+		return
+	}
+	if w.depth >= maxPayloads {
+		w.frame.gap()
 		return
 	}
 	if leaves(texts) {
@@ -270,7 +283,7 @@ func (w *walker) carried(words []word, texts []string, at state, fed feed) {
 		w.depth--
 	}
 	for _, payload := range load.payloads {
-		w.payload(payload, load.by, at)
+		w.payload(payload, load.by, at, w.payloadFrame(&w.units[i], words, payload))
 	}
 }
 
@@ -298,8 +311,8 @@ func leaves(words []string) bool {
 }
 
 // payload adds the commands of a text that a shell would be handed.
-func (w *walker) payload(text, by string, at state) {
-	inner := read(text, w.depth+1, at)
+func (w *walker) payload(text, by string, at state, f *frame) {
+	inner := read(text, w.depth+1, at, f)
 	for _, u := range inner.Units {
 		if u.Via == "" {
 			u.Via = by

@@ -9,6 +9,7 @@ import (
 type walker struct {
 	text  string
 	depth int // of payloads
+	frame *frame
 	units []Unit
 	loose []string
 	// inputs as Handed in Command.
@@ -216,6 +217,7 @@ func (w *walker) subshell(cmd *syntax.Subshell, at state, c setting) {
 // timed walks a command behind the reserved word time, which only measures.
 func (w *walker) timed(s *syntax.Stmt, cmd *syntax.TimeClause, at state, c setting) (ok, fail state) {
 	u := Unit{Text: "time", Words: []string{"time"}, Kinds: []Kind{Fixed}, Shape: "time", Literal: true, Modifier: true, Via: c.via}
+	w.placeTime(&u, cmd)
 	if cmd.Stmt == nil {
 		u.Modifier, u.Why = false, WhyNotSimple
 		w.append(u)
@@ -236,6 +238,9 @@ func (w *walker) timed(s *syntax.Stmt, cmd *syntax.TimeClause, at state, c setti
 		outer.Words = append(outer.Words, inner.Words...)
 		outer.Kinds = append(outer.Kinds, inner.Kinds...)
 		outer.Text, outer.Shape = "time "+inner.Text, "time "+inner.Shape
+		if outer.Place != nil && inner.Place != nil {
+			outer.Place.Words = append(outer.Place.Words, inner.Place.Words...)
+		}
 	}
 	return ok, fail
 }

@@ -34,6 +34,9 @@ type word struct {
 	// folder: it reads like the home or working directory, and the shell may put
 	// nothing in its place, as between quotes: then it is a folder of that name.
 	folder bool
+	// from and to are where it stands in the text that is being read, in bytes; 0
+	// where nothing is known.
+	from, to int
 }
 
 // fixed says whether the word stands for itself, or for a pipe.
