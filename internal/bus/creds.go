@@ -21,9 +21,32 @@ type Creds struct {
 	Name    string
 	Links   []string
 	Expires time.Time // the zero time is never
+	// Account is the public key of the account that it is of, and Signers are the
+	// keys whose signature makes an operator's credential there; only a gate's says.
+	Account string
+	Signers []string
 
 	inbox string
+	token string
 	raw   []byte
+}
+
+// Token is the credential's public half: a JWT that says whose it is, and is
+// signed by the account.
+func (c Creds) Token() string { return c.token }
+
+// Sign signs data with the credential's private half.
+func (c Creds) Sign(data []byte) ([]byte, error) {
+	kp, err := nkeys.ParseDecoratedNKey(c.raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: it holds no key", ErrCreds)
+	}
+	defer kp.Wipe()
+	sig, err := kp.Sign(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: signing: %w", ErrCreds, err)
+	}
+	return sig, nil
 }
 
 // ReadCreds reads a credentials file. Errors wrap ErrCreds.
@@ -56,13 +79,16 @@ func ParseCreds(b []byte) (Creds, error) {
 		return Creds{}, fmt.Errorf("%w: it holds no key; %s", ErrCreds, remedy)
 	}
 	kp.Wipe()
-	c := Creds{Key: u.Subject, Name: u.Name, raw: b}
+	c := Creds{Key: u.Subject, Name: u.Name, Account: u.IssuerAccount, token: tok, raw: b}
 	for _, tag := range u.Tags {
 		if v, ok := strings.CutPrefix(tag, "role:"); ok {
 			c.Role = protocol.Role(v)
 		}
 		if v, ok := strings.CutPrefix(tag, "link:"); ok {
 			c.Links = append(c.Links, v)
+		}
+		if v, ok := strings.CutPrefix(tag, "signer:"); ok {
+			c.Signers = append(c.Signers, v)
 		}
 	}
 	if u.Expires != 0 {

@@ -64,7 +64,7 @@ func localCreds(a *node.Authority, store string) (credentials, error) {
 		c := credential{file: filepath.Join(store, "creds", string(role)+".creds"), name: localName(role)}
 		have, err := bus.ReadCreds(c.file)
 		switch {
-		case err == nil && live[have.Key] && have.Role == role:
+		case err == nil && live[have.Key] && have.Role == role && (role != protocol.RoleGate || len(have.Signers) > 0):
 			c.name = have.Name
 		case err != nil && !errors.Is(err, bus.ErrCreds) && !errors.Is(err, fs.ErrNotExist):
 			return nil, err

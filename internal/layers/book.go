@@ -31,6 +31,9 @@ func (b *Book) Take(e Entry, lastGood func(Entry) (*policy.Document, error)) err
 		b.freezes = b.freezes.With(*e.Freeze)
 		return nil
 	}
+	if e.Modules {
+		return nil
+	}
 	doc := e.Document
 	if e.Broken() {
 		var err error

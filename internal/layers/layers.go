@@ -48,6 +48,9 @@ type Entry struct {
 	// Freeze is there where the key is a freeze's; a freeze is no layer, and never
 	// broken as one.
 	Freeze *Freeze
+	// Modules: the key holds the index of the fleet's permission modules, which is
+	// no layer either, and read elsewhere.
+	Modules bool
 }
 
 // Name is the layer's name, or the key of what is no layer.
@@ -65,6 +68,10 @@ func entryOf(kv jetstream.KeyValueEntry) Entry {
 	e := Entry{Key: kv.Key(), Revision: kv.Revision(), At: kv.Created(), Removed: kv.Operation() != jetstream.KeyValuePut}
 	if f, ok := freezeOf(kv); ok {
 		e.Freeze, e.Text = &f, kv.Value()
+		return e
+	}
+	if e.Key == protocol.KeyModules {
+		e.Modules, e.Text = true, kv.Value()
 		return e
 	}
 	layer, err := policy.LayerOfKey(e.Key)
@@ -130,7 +137,7 @@ func (s *Store) Newest(ctx context.Context) ([]Entry, error) {
 	return s.all(ctx)
 }
 
-// Everything is Newest with the freezes among it: what a Book is made of.
+// Everything is Newest with what is no layer among it: what a Book is made of.
 func (s *Store) Everything(ctx context.Context) ([]Entry, error) { return s.entries(ctx) }
 
 // History is every revision that is kept, newest first.
@@ -143,7 +150,7 @@ func (s *Store) History(ctx context.Context) ([]Entry, error) {
 // all are the entries that are layers.
 func (s *Store) all(ctx context.Context, opts ...jetstream.WatchOpt) ([]Entry, error) {
 	out, err := s.entries(ctx, opts...)
-	return slices.DeleteFunc(out, func(e Entry) bool { return e.Freeze != nil }), err
+	return slices.DeleteFunc(out, func(e Entry) bool { return e.Freeze != nil || e.Modules }), err
 }
 
 func (s *Store) entries(ctx context.Context, opts ...jetstream.WatchOpt) (out []Entry, err error) {

@@ -168,6 +168,13 @@ func (k *keys) issue(role protocol.Role, name string, opts IssueOptions) (creds 
 	for _, l := range opts.Links {
 		c.Tags = append(c.Tags, tagLink+":"+l)
 	}
+	if role == protocol.RoleGate {
+		signer, err := k.scopePublic(protocol.RoleOperator)
+		if err != nil {
+			return nil, "", err
+		}
+		c.Tags = append(c.Tags, tagSigner+":"+signer)
+	}
 	if !opts.Expires.IsZero() {
 		c.Expires = opts.Expires.Unix()
 	}

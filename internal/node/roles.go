@@ -125,6 +125,8 @@ func gateRight() Right {
 			"$JS.API.STREAM.MSG.GET.KV_"+protocol.BucketGrants, kvWrite(protocol.BucketGrants),
 			// Likewise: an upload that was acknowledged is known to every gate.
 			"$JS.API.STREAM.MSG.GET.KV_"+protocol.BucketProjects, "$JS.API.STREAM.INFO.KV_"+protocol.BucketProjects, kvWrite(protocol.BucketProjects),
+			// Modules are read a message at a time, and never written: no consumer, no put.
+			"$JS.API.STREAM.MSG.GET.OBJ_"+protocol.ObjectsModules,
 			"$JS.API.STREAM.INFO."+protocol.StreamDecisions, "$JS.API.STREAM.MSG.GET."+protocol.StreamDecisions,
 		),
 		Subscribe: list(
@@ -233,11 +235,14 @@ func RightOf(role protocol.Role) (Right, bool) {
 	return Right{}, false
 }
 
-// tagLink and tagRole are the tags of a credential.
+// The tags of a credential. A gate's says which key signs operators' credentials:
+// what it is handed as an operator's word it can check without asking anybody who
+// could be lied for.
 const (
-	tagLink = "link"
-	tagRole = "role"
-	name    = "{{name()}}"
+	tagLink   = "link"
+	tagRole   = "role"
+	tagSigner = "signer"
+	name      = "{{name()}}"
 )
 
 func plainConnections() []string { return []string{"STANDARD", "IN_PROCESS"} }

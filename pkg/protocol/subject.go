@@ -20,6 +20,10 @@ const (
 	BucketProjects = "ASSENT_PROJECTS"
 	ObjectsModules = "ASSENT_MODULES"
 
+	// KeyModules is where BucketPolicy holds the index of the fleet's permission
+	// modules, beside the layers.
+	KeyModules = "modules"
+
 	QueueGate     = "gate"
 	QueueTerminal = "terminal"
 

@@ -76,6 +76,9 @@ func (a *authority) watch(ctx context.Context, heard func(uint64), ready func())
 	life, book, known := a.life(), layers.NewBook(), false
 	take := func(e layers.Entry) error {
 		heard(e.Revision)
+		if e.Modules {
+			return nil // no layer: what waits is not ruled again for it here
+		}
 		err := book.Take(e, func(e layers.Entry) (*policy.Document, error) { return a.layers.LastGood(ctx, e) })
 		switch {
 		case err != nil:
