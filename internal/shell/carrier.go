@@ -171,7 +171,7 @@ func carried(words []string) load {
 		l.payloads = following(words[1:], "--run", "--command")
 	case name == "env":
 		l.commands = behind(carriers[name], words[1:])
-		l.payloads = glued(words[1:], "-S", "--split-string=")
+		l.payloads = append(glued(words[1:], "-S", "--split-string="), following(words[1:], "-S", "-iS", "-vS", "-0S", "--split-string")...)
 	case name == "source" || name == "." || slices.Contains(elsewhere, name):
 		// A file's content, or a command in another place: nothing to read here
 		// that the rules of this place speak of.
