@@ -51,6 +51,9 @@ type Ask struct {
 	Hops []string `json:"hops,omitempty"`
 	// HumanOnly: a node below left something open that only a person may allow.
 	HumanOnly bool `json:"human_only,omitzero"`
+	// Prompt is how the node below puts it to a person: a permission module there
+	// asks for one. Never in what an agent sends.
+	Prompt *Prompt `json:"prompt,omitempty"`
 }
 
 // Session is where in a tree of agent sessions the call was made.
@@ -127,6 +130,7 @@ func (a *Ask) check() error {
 		path("project.root", a.Project.Root),
 		optionalName("project.digest", a.Project.Digest),
 		bounded("intent", a.Intent, MaxIntent),
+		a.Prompt.check(),
 	)
 }
 
@@ -241,6 +245,9 @@ func ReadAskFor(agent string, data []byte, opts ...ReadOption) (Ask, error) {
 	}
 	if len(a.Hops) > 0 {
 		return Ask{}, fmt.Errorf("%w: hops in an agent's ask: only a child node relays", ErrMismatch)
+	}
+	if a.Prompt != nil { // an agent must not write what its approver reads
+		return Ask{}, fmt.Errorf("%w: a prompt in an agent's ask: only a child node hands one on", ErrMismatch)
 	}
 	return a, nil
 }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -69,6 +70,73 @@ func TestAnAgentRelaysNothing(t *testing.T) {
 	a.Hops = []string{"child1"}
 	if _, err := ReadAskFor(a.Agent, unchecked(t, a)); !errors.Is(err, ErrMismatch) {
 		t.Fatalf("an agent's ask with hops: %v", err)
+	}
+}
+
+// TestAPromptIsHandedOnByAChildAlone: no agent writes what its approver reads, and
+// what a child hands on keeps to its bounds.
+func TestAPromptIsHandedOnByAChildAlone(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	for name, row := range map[string]struct {
+		change func(*Prompt)
+		ok     bool
+	}{
+		"a prompt":                  {func(*Prompt) {}, true},
+		"one of nothing":            {func(p *Prompt) { *p = Prompt{} }, true},
+		"words at their bounds":     {func(p *Prompt) { p.Description, p.ApproveLabel = long(MaxReason), long(MaxLabel) }, true},
+		"a part of nothing":         {func(p *Prompt) { p.Highlight = []Span{{3, 3}} }, true},
+		"a description too long":    {func(p *Prompt) { p.Description = long(MaxReason + 1) }, false},
+		"a label too long":          {func(p *Prompt) { p.RejectLabel = long(MaxLabel + 1) }, false},
+		"a part before the start":   {func(p *Prompt) { p.Highlight = []Span{{-1, 3}} }, false},
+		"a part that ends before":   {func(p *Prompt) { p.Highlight = []Span{{4, 3}} }, false},
+		"more parts than are shown": {func(p *Prompt) { p.Highlight = make([]Span, MaxHighlight+1) }, false},
+		"a check that hides text":   {func(p *Prompt) { p.Check = "user:m/\u202ec" }, false},
+	} {
+		a, prompt := sampleAsk(), samplePrompt()
+		row.change(&prompt)
+		a.V, a.Prompt = CurrentVersion, &prompt
+		if got, err := ReadAskFor(a.Agent, unchecked(t, a)); err == nil || got.ID != "" {
+			t.Errorf("%s: taken from an agent", name)
+		}
+		a.Hops = []string{"child1"}
+		got, err := ReadRelayedAsk("child1", "main", unchecked(t, a))
+		if (err == nil) != row.ok || row.ok && (got.Prompt == nil || got.Prompt.Name != prompt.Name) {
+			t.Errorf("%s: from a child: %v, %+v", name, err, got.Prompt)
+		}
+	}
+}
+
+// TestAPromptIsFitToBeShown, whatever a module or a node below wrote.
+func TestAPromptIsFitToBeShown(t *testing.T) {
+	wild := strings.Repeat("x\x1b[2J\u202e", MaxReason)
+	p := Prompt{Name: wild, Description: wild, Guidance: wild, ApproveLabel: wild, EditLabel: wild, RejectLabel: wild, Check: wild, Highlight: make([]Span, 2*MaxHighlight)}.Shown()
+	if err := p.check(); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []string{p.Name, p.Description, p.Guidance, p.ApproveLabel, p.EditLabel, p.RejectLabel, p.Check} {
+		if strings.ContainsAny(s, "\x1b\u202e") || s == "" {
+			t.Errorf("shown as %q", s)
+		}
+	}
+	if kept := samplePrompt(); !reflect.DeepEqual(kept, kept.Shown()) {
+		t.Errorf("%+v became %+v", kept, kept.Shown())
+	}
+}
+
+func TestWhatAModuleSaysIsTakenForNoRule(t *testing.T) {
+	for name, row := range map[string]struct {
+		e    Entry
+		want bool
+	}{
+		"a module's":                {Entry{Surface: "module", Origin: "module:user:m@0123"}, true},
+		"a rule's on a tool's name": {Entry{Surface: "module", Origin: "fleet"}, false},
+		"a project's rule":          {Entry{Surface: "module", Origin: "project/module:x"}, false},
+		"another surface":           {Entry{Surface: "bash", Origin: "module:user:m@0123"}, false},
+		"nothing":                   {Entry{}, false},
+	} {
+		if row.e.ByModule() != row.want {
+			t.Errorf("%s: %v", name, row.e.ByModule())
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func sampleTrail() []TrailEntry {
 }
 
 func samplePrompt() Prompt {
-	return Prompt{Name: "Push", Description: "Pushes to a remote", Guidance: "Only from main", Highlight: []Span{{Start: 0, End: 8}}}
+	return Prompt{Name: "Push", Description: "Pushes to a remote", Guidance: "Only from main", Highlight: []Span{{Start: 0, End: 8}}, Check: "user:release/Push"}
 }
 
 func sampleGrant() *Grant {

@@ -35,23 +35,6 @@ func trailCheck(trail []TrailEntry) error {
 	return nil
 }
 
-// Prompt is how an ask is put to a person.
-type Prompt struct {
-	Name         string `json:"name"`
-	Description  string `json:"description"`
-	Guidance     string `json:"guidance"`
-	Highlight    []Span `json:"highlight,omitempty"`
-	ApproveLabel string `json:"approve_label"`
-	EditLabel    string `json:"edit_label"`
-	RejectLabel  string `json:"reject_label"`
-}
-
-// Span is a half-open range of bytes.
-type Span struct {
-	Start int `json:"start"`
-	End   int `json:"end"`
-}
-
 // TerminalRequest puts an ask that no link settled to the terminal.
 type TerminalRequest struct {
 	V        Version      `json:"v"`
