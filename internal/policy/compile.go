@@ -58,7 +58,7 @@ func Read(layer Layer, file string, doc []byte) (*Document, error) {
 	out := &Document{layer: layer, settings: settings{
 		link:   DefaultLinkTimeout,
 		term:   Terminal{Kind: TerminalAuto, MaxWait: DefaultMaxWait},
-		limits: Limits{AsksPerSecond: DefaultAsksPerSecond, Pending: DefaultPending},
+		limits: Limits{AsksPerSecond: DefaultAsksPerSecond, Pending: DefaultPending}, modules: defaultModules,
 	}}
 	d := decoder{problems: p, layer: layer, s: &out.settings}
 	d.document(tree)

@@ -25,6 +25,8 @@ var accepted = map[string]string{
 	"an envelope":                `{"modelDelegation":{"allowedSurfaces":["bash"],"excludedSurfaces":["external_*"]}}`,
 	"a terminal":                 `{"terminal":{"kind":"parent","maxWait":"90m"}}`,
 	"the rest":                   `{"linkTimeout":"1.5s","yoloMode":true,"debugLog":false,"secretPaths":["*.tfstate"],"limits":{"asksPerSecond":1,"pending":1e2}}`,
+	"modules":                    `{"modules":{"onFailure":"deny","callTime":"25ms","strict":true}}`,
+	"nothing said of modules":    `{"modules":{}}`,
 	"a schema for editors":       `{"$schema":"../docs/policy.schema.json"}`,
 	"a home pattern that climbs": `{"permission":{"path":{"~/a/../b":"deny"}}}`,
 }
@@ -71,6 +73,11 @@ func TestReaderRefuses(t *testing.T) {
 		{"a chain that is a text", `{"authorizerChain":"a"}`, `authorizerChain is a text; expected a list of link names`},
 		{"half a rate", `{"limits":{"asksPerSecond":0.5}}`, `expected a whole number from 1`},
 		{"no pending asks", `{"limits":{"pending":0}}`, `expected a whole number from 1`},
+		{"modules that fail open", `{"modules":{"onFailure":"allow"}}`, `f:1:25: unknown onFailure "allow"; expected one of ask, deny`},
+		{"modules without time", `{"modules":{"callTime":"0s"}}`, `callTime is "0s"; expected more than 0 and at most 1s`},
+		{"modules with all the time", `{"modules":{"callTime":"2s"}}`, `at most 1s`},
+		{"a slip in modules", `{"modules":{"onfailure":"deny"}}`, `did you mean "onFailure"?`},
+		{"modules by halves", `{"modules":{"strict":"yes"}}`, `strict is a text; expected true or false`},
 		{"yolo as a text", `{"yoloMode":"yes"}`, `yoloMode is a text; expected true or false`},
 		{"a key of later versions", `{"permissionModules":[]}`, `unknown key "permissionModules"`},
 		{"an empty secret", `{"secretPaths":[""]}`, `secretPaths holds an empty text`},
@@ -131,7 +138,7 @@ func TestErrorsAreBounded(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := mustCompile(t, `{"authorizerChain":["b","a"],"linkTimeout":"3s","terminal":{"kind":"deny","maxWait":"1h"},
-		"limits":{"asksPerSecond":7,"pending":3},"yoloMode":true,"debugLog":true,"modelDelegation":{"allowedSurfaces":["bash"]}}`)
+		"limits":{"asksPerSecond":7,"pending":3},"yoloMode":true,"debugLog":true,"modelDelegation":{"allowedSurfaces":["bash"]},"modules":{"onFailure":"deny","callTime":"20ms","strict":true}}`)
 	if c := s.Chain(); len(c) != 2 || c[0] != "b" || c[1] != "a" {
 		t.Errorf("chain %v", c)
 	}
@@ -142,7 +149,13 @@ func TestSettings(t *testing.T) {
 	if d, ok := s.Delegation(); !ok || len(d.AllowedSurfaces) != 1 {
 		t.Errorf("delegation %v %v", d, ok)
 	}
+	if s.Modules() != (Modules{Deny, 20 * time.Millisecond, true}) {
+		t.Errorf("modules %+v", s.Modules())
+	}
 	e := Empty()
+	if e.Modules() != (Modules{Ask, 10 * time.Millisecond, false}) {
+		t.Errorf("defaults of modules: %+v", e.Modules())
+	}
 	if _, ok := e.Delegation(); ok || e.LinkTimeout() != 8*time.Second || e.Terminal() != (Terminal{TerminalAuto, 8 * time.Hour}) ||
 		e.Limits() != (Limits{50, 32}) || e.Yolo() || len(e.Chain()) != 0 {
 		t.Errorf("defaults: %v %v %v", e.LinkTimeout(), e.Terminal(), e.Limits())

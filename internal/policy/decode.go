@@ -92,6 +92,7 @@ func (d *decoder) document(v hujson.Value) {
 		d.fleetOnly("trustedProjects", d.trustedProjects),
 		d.fleetOnly("trustedAgentNames", d.trustedNames),
 		d.fleetOnly("selfProtection", d.selfProtection),
+		d.fleetOnly("modules", d.modules),
 	)
 }
 

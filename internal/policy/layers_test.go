@@ -196,7 +196,7 @@ func TestAnUntrustedLayerNeverLoosens(t *testing.T) {
 func TestLayersBelowTheFleetHoldNoSettings(t *testing.T) {
 	for _, doc := range []string{
 		`{"authorizerChain":["x"]}`, `{"linkTimeout":"1s"}`, `{"modelDelegation":{}}`, `{"terminal":{"kind":"deny"}}`, `{"limits":{"pending":1}}`,
-		`{"debugLog":true}`, `{"yoloMode":true}`, `{"trustedProjects":[]}`, `{"trustedAgentNames":{}}`,
+		`{"debugLog":true}`, `{"yoloMode":true}`, `{"modules":{"strict":true}}`, `{"trustedProjects":[]}`, `{"trustedAgentNames":{}}`,
 	} {
 		if _, err := Read(Fleet(), "f", []byte(doc)); err != nil {
 			t.Errorf("fleet: %v", err)

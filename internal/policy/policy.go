@@ -106,6 +106,8 @@ type settings struct {
 	// self is what is lifted of the built-in rules.
 	self selfProtection
 
+	modules Modules
+
 	trustedProjects []trustedProject
 	trustedNames    []trustedName
 }

@@ -34,6 +34,8 @@ type schemaDocument struct {
 	TrustedProjects   []schemaTrusted            `json:"trustedProjects,omitempty" jsonschema_description:"Projects whose layers may loosen, and for which agents. Fleet layer only."`
 	TrustedAgentNames map[string][]schemaPattern `json:"trustedAgentNames,omitempty" jsonschema_description:"For each name of an agent layer that may loosen, the agents that may wear it, as patterns of credential names. Fleet layer only."`
 
+	Modules *schemaModules `json:"modules,omitempty" jsonschema_description:"What becomes of calls while permission modules cannot say anything of them. Fleet layer only."`
+
 	SelfProtection *schemaSelf `json:"selfProtection,omitempty" jsonschema_description:"What of the built-in rules that keep Assent and the agents' hooks out of reach of agents holds here. Fleet layer only."`
 }
 
@@ -78,6 +80,12 @@ type schemaTerminal struct {
 type schemaLimits struct {
 	AsksPerSecond int `json:"asksPerSecond,omitempty" jsonschema:"minimum=1,maximum=100000,default=50"`
 	Pending       int `json:"pending,omitempty" jsonschema:"minimum=1,maximum=100000,default=32"`
+}
+
+type schemaModules struct {
+	OnFailure string         `json:"onFailure,omitempty" jsonschema:"enum=ask,enum=deny,default=ask" jsonschema_description:"What becomes of a call of which a check could say nothing: it threw, or ran out of time."`
+	CallTime  schemaDuration `json:"callTime,omitempty" jsonschema_description:"How long the checks may take for one call: more than 0, at most 1s. Default 10ms."`
+	Strict    bool           `json:"strict,omitempty" jsonschema_description:"While a module does not load, nothing is allowed."`
 }
 
 type (
