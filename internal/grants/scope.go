@@ -110,6 +110,9 @@ func Check(p protocol.Pending, v protocol.TerminalVerdict, now time.Time) error 
 	if !Applies(bound, p.Node, p.Ask, now) {
 		return fmt.Errorf("%w: the ask names no %s for it to hold in", ErrWider, g.Scope)
 	}
+	if OfModules(*g) {
+		return checkMute(p, *g)
+	}
 	compiled, err := Compile(bound)
 	if err == nil {
 		err = compiled.TooWide()
@@ -166,15 +169,18 @@ func covers(p protocol.Pending, g policy.Grant) error {
 // asksAlways says whether an open entry stays open whatever is granted: only a
 // person answers it, or a floor stands at it or beside it in the same unit. A
 // grant that clears the one alone never lets the unit pass.
+//
+// What a permission module asks is asked beside the rules: a grant on a rule's
+// entry lets the like pass where the module does not ask.
 func asksAlways(p protocol.Pending, e protocol.Entry) bool {
-	return slices.ContainsFunc(p.Asks, func(o protocol.Entry) bool { return o.Unit == e.Unit && (o.Floor || o.HumanOnly) })
+	return e.ByModule() || slices.ContainsFunc(p.Asks, func(o protocol.Entry) bool { return o.Unit == e.Unit && (o.Floor || o.HumanOnly) && !o.ByModule() })
 }
 
 // whyAlways is the word for what holds an entry back from every grant.
 func whyAlways(p protocol.Pending, of protocol.Entry) string {
 	for _, e := range p.Asks {
 		switch {
-		case e.Unit != of.Unit:
+		case e.Unit != of.Unit, e.ByModule():
 		case e.HumanOnly:
 			return ": its rule is for a person alone"
 		case e.Floor:
@@ -198,6 +204,9 @@ func Grantable(p protocol.Pending) (protocol.Entry, bool) {
 // Leaves are the open entries of a pending ask that a grant does not clear: for
 // them the like of the call is asked about again.
 func Leaves(p protocol.Pending, g protocol.Grant) []protocol.Entry {
+	if OfModules(g) {
+		return slices.DeleteFunc(slices.Clone(p.Asks), func(e protocol.Entry) bool { return e.ByModule() && Mutes(g, e.Value) })
+	}
 	compiled, err := Compile(g)
 	if err != nil {
 		return p.Asks

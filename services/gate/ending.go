@@ -74,11 +74,14 @@ func byTerminal(role protocol.TerminalKind, v protocol.TerminalVerdict) ending {
 	return e
 }
 
-// overruled is how an allow ends that a rule of this moment denies. Who allowed,
-// and what was changed, stays on the record.
-func (e ending) overruled(by policy.Entry) ending {
+// overruled is how an allow ends that a rule or a permission module of this
+// moment denies. Who allowed, and what was changed, stays on the record.
+func (e ending) overruled(by policy.Entry, c checked) ending {
 	e.result, e.outcome, e.reason, e.ruled = protocol.FinalDeny, protocol.DeniedByRule, by.Reason, nil
 	e.by = protocol.Decider{Kind: protocol.DeciderRule, Name: by.Surface}
+	if c.denies(by) {
+		e.outcome, e.by = c.outcome, protocol.Decider{Kind: protocol.DeciderModule, Name: c.by}
+	}
 	return e
 }
 

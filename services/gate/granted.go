@@ -66,7 +66,7 @@ func (g *Gate) cleared(ctx context.Context, c call, r ruled, use spend) ruled {
 // lessOpen is r without what grants had cleared before the links were asked, as
 // far as they still hold: that is not open, so a link's allow need not reach it.
 func (g *Gate) lessOpen(ctx context.Context, p protocol.Pending, r ruled) ruled {
-	if p.Policy.Grants == "" || r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" {
+	if p.Policy.Grants == "" || r.ruling.Action != policy.Ask || r.snapshot.Clamped() != "" || p.Ask.HumanOnly {
 		return r
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTime)
@@ -104,7 +104,8 @@ func (p proofs) rule(ctx context.Context, ask protocol.Ask, r ruled, held []gran
 	}
 	with := r
 	with.grants = p.clearing(ctx, ask, held, func(proven []policy.Grant) []string {
-		with.ruling = r.snapshot.RuleWith(grants.Call(ask), proven)
+		// The modules were asked, and no grant on what the rules ask answers them.
+		with.ruling = r.checked.tighten(r.snapshot.RuleWith(grants.Call(ask), proven))
 		return with.ruling.Grants()
 	})
 	return with
@@ -134,6 +135,9 @@ func byID(held []grants.Stored, id string) grants.Stored {
 func (p proofs) compiled(ask protocol.Ask, held []grants.Stored) []policy.Grant {
 	var out []policy.Grant
 	for _, h := range held {
+		if grants.OfModules(h.Grant) {
+			continue // it turns a check off, and clears nothing that rules ask
+		}
 		compiled, err := grants.Compile(h.Grant)
 		if err != nil {
 			p.g.fail("grant_broken", "grant cannot be followed; it clears nothing", ask.ID, fmt.Errorf("grant %s: %w", h.Ask, err))

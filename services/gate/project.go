@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/projects"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -35,7 +36,9 @@ var errNeedProject = errors.New("project's own policy is not known here")
 type projectFile struct {
 	document *policy.Document
 	broken   string
-	renewed  time.Time
+	// modules are the permission modules that the project brought.
+	modules []module.Source
+	renewed time.Time
 }
 
 // fileKey names a project's policy: whose upload it is, and which project's layer

@@ -20,6 +20,8 @@ type ruled struct {
 	grants []grants.Stored
 	// project is the digest of the project's own policy, "" for none.
 	project string
+	// checked is what the permission modules say; ruling holds it.
+	checked checked
 }
 
 // known waits until the policy that rule works with is that of this moment, for
@@ -36,19 +38,21 @@ func (g *Gate) known(ctx context.Context) error {
 // leftToAPerson is why a person is asked about what this node's rules let pass.
 const leftToAPerson = "Whoever asks leaves this to a person: a node below has a rule that only one answers."
 
-// rule rules ask under the policy of this moment and the project's own that the
-// ask names. errNeedProject where that one is not stored.
+// rule rules ask under the policy of this moment, the project's own that the ask
+// names, and the permission modules of this moment. errNeedProject where the
+// project's policy is not stored.
 func (g *Gate) rule(ctx context.Context, ask protocol.Ask) (ruled, error) {
 	file, err := g.files.of(ctx, ask)
 	if err != nil {
 		return ruled{}, err
 	}
-	s := g.policy.of(whoAsks(ask, file))
+	who := whoAsks(ask, file)
+	s := g.policy.of(who)
 	r := ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s, project: projectDigest(ask)}
 	if ask.HumanOnly {
 		r.ruling = r.ruling.LeftToPeople(leftToAPerson)
 	}
-	return r, nil
+	return g.moduled(ctx, ask, trustedModules(s, who, file), r), nil
 }
 
 // settled says whether nobody else need be asked. Only an explicit ask is open:
@@ -63,6 +67,9 @@ func (r ruled) decision(g *Gate, c call) protocol.Decision {
 	d.Reason = e.Reason
 	d.DecidedBy = protocol.Decider{Kind: protocol.DeciderRule, Name: e.Surface, Node: g.node}
 	switch {
+	case r.checked.denies(e):
+		d.Result, d.Outcome = protocol.FinalDeny, r.checked.outcome
+		d.DecidedBy.Kind, d.DecidedBy.Name = protocol.DeciderModule, r.checked.by
 	case r.ruling.Action != policy.Allow:
 		d.Result, d.Outcome = protocol.FinalDeny, protocol.DeniedByRule
 	case e.Origin == policy.OriginYolo:
@@ -96,7 +103,8 @@ func (r ruled) describe(d *protocol.Decision) {
 }
 
 func (r ruled) ref() protocol.PolicyRef {
-	return protocol.PolicyRef{Revision: r.snapshot.Revision(), Digest: r.snapshot.Digest(), Project: r.project, Grants: strings.Join(r.ruling.Grants(), ",")}
+	used := append(r.ruling.Grants(), r.checked.muted...)
+	return protocol.PolicyRef{Revision: r.snapshot.Revision(), Digest: r.snapshot.Digest(), Project: r.project, Modules: r.checked.digest, Grants: strings.Join(used, ",")}
 }
 
 // open are the entries that the rules left open, as the wire says them.
@@ -121,9 +129,24 @@ func (r ruled) units() []protocol.Unit {
 	return units
 }
 
-// prompt is how the open entry to report is put to a person.
+// prompt is how an open call is put to a person: in the words of the module that
+// asks for one, here or at the node below, else in those of the open entry to
+// report.
 func (r ruled) prompt(ask protocol.Ask) protocol.Prompt {
 	e := r.ruling.Decisive
+	asked := r.checked.prompt
+	if asked == nil && ask.Prompt != nil {
+		below := ask.Prompt.Shown()
+		below.Check = "" // the node below alone knows it, and turns it off
+		asked = &below
+	}
+	if asked != nil {
+		p := *asked
+		if !byModule(e) && e.Guidance != "" { // a rule speaks to the approver, too
+			p.Guidance = strings.TrimPrefix(p.Guidance+"\n"+saidBy(e.Origin, e.Guidance), "\n")
+		}
+		return p
+	}
 	return protocol.Prompt{Name: ask.Tool.Name, Description: e.Reason, Guidance: saidBy(e.Origin, e.Guidance)}
 }
 
@@ -174,7 +197,7 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 			return protocol.Decision{}, err
 		case refused:
 			again.describe(&d)
-			end = end.overruled(by)
+			end = end.overruled(by, again.checked)
 		default:
 			d.Policy = again.ref()
 			if why := g.outgrown(ctx, p, again, end); why != "" {
@@ -182,6 +205,9 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 			}
 		}
 		d.Policy.Grants = p.Policy.Grants // what they cleared was not put to anybody
+	}
+	if end.outcome == protocol.NoApprover && end.by.Kind != protocol.DeciderParent {
+		end.reason = unanswered(p, end.reason)
 	}
 	d.Result, d.Outcome, d.Reason, d.Note, d.Abort, d.EditedInput = end.result, end.outcome, end.reason, end.note, end.abort, end.edited
 	d.Approver = end.approver

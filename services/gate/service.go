@@ -48,6 +48,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Metrics takes the gate's counters; nil = not exported.
 	Metrics prometheus.Registerer
+	// Modules are the permission modules that every ruling is under; nil = none.
+	Modules Modules
 }
 
 // Gate decides the asks of one node, together with any number of other gates.
@@ -82,6 +84,10 @@ type Gate struct {
 	again        *again
 	stopping     chan struct{}
 	times        times
+
+	modules  Modules
+	toldLock sync.Mutex
+	told     map[string]bool // what was said of modules, once each
 }
 
 // New binds a gate to the streams and buckets of its node, which must exist.
@@ -113,6 +119,8 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Gate, error) {
 		again:        newAgain(),
 		stopping:     make(chan struct{}),
 		times:        standardTimes,
+		modules:      cfg.Modules,
+		told:         map[string]bool{},
 	}
 	return g, g.bind(ctx)
 }
@@ -160,6 +168,9 @@ func (g *Gate) bind(ctx context.Context) error {
 // asks that are carried are released for another gate. ready, if not nil, is
 // called once when the gate serves.
 func (g *Gate) Run(ctx context.Context, ready func()) error {
+	if g.modules != nil {
+		g.modules.Changed(g.newPolicy)
+	}
 	watching, stop := context.WithCancel(context.Background())
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
