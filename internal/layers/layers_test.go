@@ -205,3 +205,25 @@ func TestABookWithoutTheDeniesIsNotUsed(t *testing.T) {
 		t.Errorf("taken: %v, revision %d", err, b.Revision())
 	}
 }
+
+// TestTheListOfModulesIsNoLayer: beside the policy it neither clamps it, nor is it
+// shown as a part of it; a key that only looks like it does both.
+func TestTheListOfModulesIsNoLayer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for key, clamps := range map[string]bool{protocol.KeyModules: false, "Modules": true, protocol.KeyModules + ".x": true} {
+		_, s := store(t)
+		fleet := put(t, s, "fleet", `{"permission":{"*":"allow"}}`)
+		put(t, s, key, "junk")
+		book := layers.NewBook()
+		for _, e := range must(s.Everything(ctx))(t) {
+			if err := book.Take(e, func(layers.Entry) (*policy.Document, error) { return nil, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shown := len(must(s.Newest(ctx))(t)) + len(must(s.History(ctx))(t))
+		if got := book.Set().Clamped() != ""; got != clamps || (book.Revision() == fleet) == clamps || (shown == 2) == clamps {
+			t.Errorf("%s: clamped %v, revision %d of %d, %d shown", key, got, book.Revision(), fleet, shown)
+		}
+	}
+}
