@@ -2,6 +2,7 @@ package grants
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -23,18 +24,15 @@ func OfModules(g protocol.Grant) bool {
 	return true
 }
 
-// Mutes says whether a grant turns off the check of that id, letter by letter: no
-// wildcard reaches a check that its giver has not seen.
-func Mutes(g protocol.Grant, check string) bool {
-	if !OfModules(g) || g.Scope != protocol.ScopeSession || check == "" {
+// Mutes says whether a grant that applies to an ask turns off the check of that
+// id, letter by letter: no wildcard reaches a check that its giver has not seen. A
+// project's check is that of the project that it was seen in: another one's of the
+// same name is another.
+func Mutes(g protocol.Grant, project, check string) bool {
+	if !OfModules(g) || g.Scope != protocol.ScopeSession || !slices.Contains(g.Patterns, check) {
 		return false
 	}
-	for _, p := range g.Patterns {
-		if p == check {
-			return true
-		}
-	}
-	return false
+	return !strings.HasPrefix(check, "project:") || g.Project == project
 }
 
 // checkMute refuses a grant that turns off anything but the one check that has

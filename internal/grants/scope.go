@@ -205,7 +205,7 @@ func Grantable(p protocol.Pending) (protocol.Entry, bool) {
 // them the like of the call is asked about again.
 func Leaves(p protocol.Pending, g protocol.Grant) []protocol.Entry {
 	if OfModules(g) {
-		return slices.DeleteFunc(slices.Clone(p.Asks), func(e protocol.Entry) bool { return e.ByModule() && Mutes(g, e.Value) })
+		return slices.DeleteFunc(slices.Clone(p.Asks), func(e protocol.Entry) bool { return e.ByModule() && Mutes(g, g.Project, e.Value) })
 	}
 	compiled, err := Compile(g)
 	if err != nil {

@@ -16,7 +16,7 @@ const maxMuted = grants.PerAgent
 func (g *Gate) muted(ctx context.Context, ask protocol.Ask, check string) (grant string, ok bool) {
 	proof := proofs{g: g, of: map[string]bool{}}
 	for _, h := range g.applying(ctx, ask) {
-		if grants.Mutes(h.Grant, check) && proof.proven(ctx, ask, h) {
+		if grants.Mutes(h.Grant, ask.Project.ID, check) && proof.proven(ctx, ask, h) {
 			return h.Ask, true
 		}
 	}
