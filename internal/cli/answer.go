@@ -19,7 +19,7 @@ import (
 
 // outcomeWait is how long `assent answer` listens for what became of an
 // accepted answer: the rules of this moment may still refuse.
-const outcomeWait = 3 * time.Second
+const outcomeWait = 10 * time.Second
 
 // answerFlags are the flags of `assent answer`.
 type answerFlags struct {
