@@ -228,10 +228,14 @@ func unloadedEntry(p module.Problem) policy.Entry {
 // unanswered is the reason of a denial where nobody is there to answer what a
 // permission check asks: the agent must not take it for a rule's word.
 func unanswered(p protocol.Pending, reason string) string {
+	const nobody = " asks for a person, and no approver is there to answer."
 	for _, e := range p.Asks {
 		if e.ByModule() {
-			return "The permission check" + quotedName(e.MatchedPattern) + " asks for a person, and no approver is there to answer."
+			return "The permission check" + quotedName(e.MatchedPattern) + nobody
 		}
+	}
+	if p.Ask.Prompt != nil {
+		return "The permission check" + quotedName(p.Ask.Prompt.Name) + " of a node below" + nobody
 	}
 	return reason
 }

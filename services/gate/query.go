@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/assent-dev/assent/internal/grants"
+	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -28,9 +32,13 @@ func (g *Gate) check(ctx context.Context, c *capability, q protocol.Query) (prot
 		Surface: q.Surface, Value: q.Value, Tool: q.Tool,
 		Cwd: cmp.Or(q.Cwd, call.Cwd), Home: call.Home, Platform: call.Platform, Paths: call.Paths, WithPaths: true,
 	}
-	r := g.checkGranted(ctx, c.ask, g.policy.of(asks), pq)
+	s := g.policy.of(asks)
+	r := g.checkGranted(ctx, c.ask, s, pq)
 	if c.ask.HumanOnly && r.State == policy.Allow {
 		r.State, r.Reason = policy.Ask, leftToAPerson
+	}
+	if q.Surface == surfaceShell {
+		r = g.checkModules(ctx, commandOf(c.ask, q, call.Cwd), trustedModules(s, asks, file), s, r)
 	}
 	return protocol.Check{State: wireAction(r.State), MatchedPattern: r.MatchedPattern, Origin: r.Origin, Reason: protocol.Safe(r.Reason, protocol.MaxReason, true)}, nil
 }
@@ -58,4 +66,29 @@ func (g *Gate) checkGranted(ctx context.Context, ask protocol.Ask, s *policy.Sna
 		return full
 	}
 	return check(slices.DeleteFunc(held, limited))
+}
+
+const surfaceShell = "bash"
+
+// checkModules is what a query on a command is answered where the permission
+// modules are stricter than the rules: they would be asked about the call, too.
+func (g *Gate) checkModules(ctx context.Context, ask protocol.Ask, project []module.Source, s *policy.Snapshot, r policy.Check) policy.Check {
+	said := g.moduled(ctx, ask, project, ruled{snapshot: s, ruling: policy.Ruling{Action: r.State}}).checked.entry
+	if said.Surface != "" && said.Action < r.State {
+		r.State, r.MatchedPattern, r.Origin, r.Reason = said.Action, said.MatchedPattern, said.Origin, said.Reason
+	}
+	return r
+}
+
+// commandOf is an ask as it would be of the command that a query names.
+func commandOf(ask protocol.Ask, q protocol.Query, cwd string) protocol.Ask {
+	input, err := json.Marshal(map[string]string{"command": q.Value})
+	if err != nil { // text that no JSON holds was refused when the query was read
+		input = []byte(`{}`)
+	}
+	if !strings.EqualFold(ask.Tool.Name, surfaceShell) {
+		ask.Tool.Name = surfaceShell
+	}
+	ask.Tool.Input, ask.Cwd = input, cmp.Or(q.Cwd, cwd)
+	return ask
 }

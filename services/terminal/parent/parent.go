@@ -137,9 +137,22 @@ func (t *Terminal) relayed(r protocol.TerminalRequest, now time.Time) (protocol.
 			Message: fmt.Sprintf("more than %d nodes would have relayed it: %s", protocol.MaxHops, path(append(ask.Hops, t.parent)...))}
 	}
 	ask.HumanOnly = ask.HumanOnly || slices.ContainsFunc(r.Asks, func(e protocol.Entry) bool { return e.HumanOnly })
+	ask.Prompt = handedOn(r)
 	// The parent's own clock then ends what nobody withdraws.
 	ask.MaxWaitMS = max(r.Deadline.Sub(now).Milliseconds(), 1)
 	return ask, nil
+}
+
+// handedOn is how the parent is to put the ask to a person: in the words of the
+// permission module that asks for one, here or further below. The parent cannot
+// turn a check of a node below off, so it hears no id of one.
+func handedOn(r protocol.TerminalRequest) *protocol.Prompt {
+	if r.Ask.Prompt == nil && !slices.ContainsFunc(r.Asks, protocol.Entry.ByModule) {
+		return nil
+	}
+	p := r.Prompt.Shown()
+	p.Check = ""
+	return &p
 }
 
 // path is the way of an ask from node to node, as texts name it.

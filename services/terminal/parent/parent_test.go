@@ -234,6 +234,36 @@ func TestAnAskIsRelayedAndItsDecisionBroughtBack(t *testing.T) {
 			t.Errorf("relayed %+v", heard)
 		}
 	})
+	t.Run("with the words of the module that asks", func(t *testing.T) {
+		prompt := protocol.Prompt{Name: "Tag", Description: "Tags are for good.", Guidance: "Look\x1b[2J.", ApproveLabel: "Tag it", Check: "user:release/Tag", Highlight: []protocol.Span{{Start: 0, End: 3}}}
+		byModule := protocol.Entry{Surface: "module", Value: "user:release/Tag", Origin: "module:user:release@0123", HumanOnly: true}
+		for name, row := range map[string]struct {
+			change func(*protocol.TerminalRequest)
+			want   string
+		}{
+			"a module here":  {func(r *protocol.TerminalRequest) { r.Asks = append(r.Asks, byModule) }, "Tag: Look·[2J."},
+			"one below":      {func(r *protocol.TerminalRequest) { r.Ask.Hops, r.Ask.Prompt = []string{"below"}, &prompt }, "Tag: Look·[2J."},
+			"a rule alone":   {func(r *protocol.TerminalRequest) { r.Asks[0].HumanOnly = true }, ""},
+			"a rule's entry": {func(r *protocol.TerminalRequest) { r.Asks[0].Surface = "module" }, ""},
+		} {
+			mu.Lock()
+			reply, heard = says(func(*protocol.Decision) {}), protocol.Ask{}
+			mu.Unlock()
+			must(term.End(context.Background(), request(func(r *protocol.TerminalRequest) { r.Prompt = prompt; row.change(r) })))(t)
+			mu.Lock()
+			got := ""
+			if heard.Prompt != nil {
+				got = heard.Prompt.Name + ": " + heard.Prompt.Guidance
+			}
+			if got != row.want || heard.Prompt != nil && (heard.Prompt.Check != "" || len(heard.Prompt.Highlight) != 1 || heard.Prompt.ApproveLabel != "Tag it") {
+				t.Errorf("%s: %q, want %q: %+v", name, got, row.want, heard.Prompt)
+			}
+			if heard.HumanOnly != (row.change != nil && name != "one below" && name != "a rule's entry") {
+				t.Errorf("%s: human_only %v", name, heard.HumanOnly)
+			}
+			mu.Unlock()
+		}
+	})
 }
 
 // word is what End returned, in one line.
