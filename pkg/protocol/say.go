@@ -65,7 +65,10 @@ func (d *Decision) denied() speech {
 		return speech{"Denied by a rule of the policy" + d.rule() + ".",
 			"A rule is final: do not try the same thing in another form. Choose a way that the rules allow, or say in your report what you needed and why."}
 	case DeniedByModule:
-		return speech{"Denied by the permission module" + named(d.DecidedBy.Name) + ".",
+		if d.Approver != "" {
+			return d.overruled()
+		}
+		return speech{"Blocked by the permission check" + named(d.DecidedBy.Name) + ".",
 			"Mend what it names and make the call anew, or choose another way; do not dress up the same call."}
 	case DeniedByLink:
 		return speech{"Denied by the judge" + named(d.DecidedBy.Name) + ", an automatic one; no person has seen this call.",
@@ -78,12 +81,16 @@ func (d *Decision) denied() speech {
 	}
 }
 
-// overruled is a person's allow that a rule stopped: the agent must know that
-// the call which was denied may not be the one that it made.
+// overruled is a person's allow that a rule or a permission module stopped: the
+// agent must know that the call which was denied may not be the one that it made.
 func (d *Decision) overruled() speech {
 	what := "allowed this call"
 	if len(d.EditedInput) > 0 {
 		what = "changed this call and allowed it"
+	}
+	if d.Outcome == DeniedByModule {
+		return speech{"A person" + named(d.Approver) + " " + what + ", but the permission check" + named(d.DecidedBy.Name) + " blocks it.",
+			"What a check blocks no approver lifts: wait for word from the approver, or go on with other work."}
 	}
 	return speech{"A person" + named(d.Approver) + " " + what + ", but a rule of the policy" + d.rule() + " denies it.",
 		"A rule is final, also for a person: wait for word from the approver, or go on with other work."}
@@ -111,6 +118,10 @@ func (d *Decision) undecided() speech {
 		return speech{"Not allowed, because too many asks came at once; this one was not looked at. This is not a refusal.",
 			"Wait some seconds, then ask again with fewer calls at a time."}
 	case Unavailable:
+		if d.DecidedBy.Kind == DeciderModule {
+			return speech{"Not allowed, because the permission module" + named(d.DecidedBy.Name) + " is out of order, and the policy lets nothing pass meanwhile. This is a fault, not a refusal.",
+				"Tell a person that the permission module has to be mended; making the same call again helps only then."}
+		}
 		return speech{"Not allowed, because the permission service could not decide or could not record a decision. This is a fault, not a refusal.",
 			"Wait some seconds and make the call again; if that does not help, tell a person that the permission service is out of order."}
 	case Invalid:

@@ -43,7 +43,13 @@ func said() []struct {
 			d.Approver, d.EditedInput = "oncall-1", []byte(`{"command":"npm ci"}`)
 		})},
 		{"denied by a rule of the parent node", with(base(DeniedByRule, DeciderParent, "bash", "Use pnpm instead"), func(d *Decision) { d.DecidedBy.Node = "root" })},
-		{"denied by a module", base(DeniedByModule, DeciderModule, "no-friday-deploys", "It is Friday.")},
+		{"blocked by a module", base(DeniedByModule, DeciderModule, "deploys/no-friday", "It is Friday.")},
+		{"blocked by a module though a person allowed", with(base(DeniedByModule, DeciderModule, "deploys/no-friday", "It is Friday."), func(d *Decision) { d.Approver = "oncall-1" })},
+		{"blocked by a module as a person changed it", with(base(DeniedByModule, DeciderModule, "deploys/no-friday", "It is Friday."), func(d *Decision) {
+			d.Approver, d.EditedInput = "oncall-1", []byte(`{"command":"deploy prod"}`)
+		})},
+		{"a module that is out of order", base(Unavailable, DeciderModule, "deploys", "The fleet permission module \"deploys\" does not load.")},
+		{"no approver for what a module asks", base(NoApprover, DeciderTerminal, "deny", "The permission check \"tag\" asks for a person, and no approver is there to answer.")},
 		{"denied by a link", base(DeniedByLink, DeciderLink, "model-judge", "The path lies outside the project.")},
 		{"refused by a person", base(DeniedByHuman, DeciderHuman, "oncall-1", "")},
 		{"refused by a person with a reason and a note", with(base(DeniedByHuman, DeciderHuman, "oncall-1", "not on main"), func(d *Decision) { d.Note = "open a pull request" })},
