@@ -15,6 +15,6 @@ func main() {
 		cli.Pending, cli.Answer, cli.Grants, cli.Freeze, cli.Thaw,
 		cli.Log, cli.Links, cli.Doctor, cli.Health, cli.Policy, cli.Creds,
 		cli.Gate, cli.Judge, cli.Terminal, cli.Auditor, cli.Node,
-		cli.Bench,
+		cli.Bench, cli.ModuleWorker,
 	))
 }

@@ -1,0 +1,89 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ask puts a frame of steps to a worker. The results are those of the first of
+// them, at least one; an error says that there is none.
+func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, error) {
+	p, err := e.pool.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer e.pool.put(p)
+	o := order{Op: opAsk, Ask: w.ask, Input: w.input, Steps: make([]step, 0, len(frame))}
+	for _, s := range frame {
+		err := e.ensure(ctx, p, s.module)
+		var no refusal
+		switch {
+		case errors.As(err, &no) && len(o.Steps) == 0:
+			return []result{{Error: "it does not load: " + no.Error()}}, nil
+		case errors.As(err, &no):
+			// What stands before it is asked first.
+			return e.put(p, &o, frame)
+		case err != nil:
+			return nil, err
+		}
+		o.Steps = append(o.Steps, step{Module: s.module.number, Checks: s.checks})
+	}
+	return e.put(p, &o, frame)
+}
+
+// put sends an order to ask and takes what comes for it.
+func (e *Engine) put(p *process, o *order, frame []planned) ([]result, error) {
+	r, err := p.do(o, e.cfg.CallTime, wallFactor*e.cfg.CallTime)
+	if errors.Is(err, errTime) {
+		e.metrics.worker("time")
+		return nil, fmt.Errorf("%w (%s)", err, e.cfg.CallTime)
+	}
+	if err != nil {
+		e.metrics.worker("died")
+		return nil, err
+	}
+	if n := len(r.Results); n == 0 || n > len(o.Steps) {
+		p.kill()
+		return nil, fmt.Errorf("%w: %d results for %d steps", errDied, n, len(o.Steps))
+	}
+	// A script that ended badly may not be well: it begins anew.
+	if n := len(r.Results); r.Results[n-1].Error != "" {
+		p.modules.remove(frame[n-1].module)
+	}
+	return r.Results, nil
+}
+
+// ensure has a module loaded in a worker.
+func (e *Engine) ensure(ctx context.Context, p *process, m *loaded) error {
+	if p.modules.has(m) {
+		return nil
+	}
+	if _, err := p.load(ctx, m); err != nil {
+		return err
+	}
+	e.remember(m)
+	return p.keep(m, e.codeLimit())
+}
+
+// keep notes that the process has m now, and has it forget what that is too
+// much for.
+func (p *process) keep(m *loaded, limit int) error {
+	for _, gone := range p.modules.add(m, limit) {
+		if err := writeFrame(p.to, &order{Op: opDrop, Module: gone.number}); err != nil {
+			p.kill()
+			return fmt.Errorf("%w: %w", errDied, err)
+		}
+	}
+	return nil
+}
+
+// well says whether the process can be asked.
+func (p *process) well() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return !p.killed.Load()
+	}
+}
