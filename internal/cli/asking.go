@@ -70,12 +70,14 @@ func dialAgent(ctx context.Context, at place, face string, opts ...client.Option
 	return a, nil
 }
 
-// carrying hands the client the project's own policy, should the gate lack it.
+// carrying hands the client what the project has of its own, should the gate lack
+// it.
 func carrying(p project.Project) []client.Option {
-	if !p.HasPolicy {
+	policy, modules, ok := p.Own()
+	if !ok {
 		return nil
 	}
-	return []client.Option{client.ProjectPolicy(p.Policy)}
+	return []client.Option{client.ProjectOwn(policy, modules...)}
 }
 
 // connectSoon tries again while no server answers; refused credentials are

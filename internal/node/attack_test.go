@@ -306,14 +306,23 @@ func TestAMessageOverTheBorderHasASize(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	gate := s.Connect(t, protocol.RoleGate, "g1")
-	s.serve(t, gate, "assent.v1.main.ask.*")
-	agent := s.Connect(t, protocol.RoleAgent, "a1")
-	if _, err := agent.Request("assent.v1.main.ask.a1", make([]byte, 256<<10), 5*time.Second); err != nil {
-		t.Errorf("256 KiB: %v", err)
-	}
-	s.took()
-	if _, err := agent.Request("assent.v1.main.ask.a1", make([]byte, node.BorderPayload+1), time.Second); err == nil {
-		t.Error("a message over the limit was answered")
+	s.serve(t, gate, "assent.v1.main.project.*")
+	s.serve(t, gate, "assent.v1.main.relay.*")
+	for _, row := range []struct {
+		nc      *nats.Conn
+		subject string
+		limit   int
+	}{
+		{s.Connect(t, protocol.RoleAgent, "a1"), "assent.v1.main.project.a1", node.AgentPayload},
+		{s.Connect(t, protocol.RoleChild, "c1"), "assent.v1.main.relay.c1", node.BorderPayload},
+	} {
+		if _, err := row.nc.Request(row.subject, make([]byte, row.limit-1024), 5*time.Second); err != nil {
+			t.Errorf("%s, within the limit: %v", row.subject, err)
+		}
+		s.took()
+		if _, err := row.nc.Request(row.subject, make([]byte, row.limit+1), time.Second); err == nil {
+			t.Errorf("%s: a message over the limit was answered", row.subject)
+		}
 	}
 	if seen := s.took(); len(seen) != 0 {
 		t.Errorf("the gate saw %d messages", len(seen))

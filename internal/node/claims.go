@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -95,7 +96,7 @@ func (r Right) scope(node, key string) *jwt.UserScope {
 	s.Template.Permissions = r.permissions(node)
 	s.Template.AllowedConnectionTypes = r.Connections
 	if r.Account != Core && r.Account != System {
-		s.Template.Payload = BorderPayload
+		s.Template.Payload = cmp.Or(r.Payload, BorderPayload)
 		s.Template.Subs = borderSubscriptions
 	}
 	return s

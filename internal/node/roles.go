@@ -37,6 +37,9 @@ const (
 	// credential outside Core may send: a protocol message of 256 KiB and room
 	// for headers.
 	BorderPayload = 272 << 10
+	// AgentPayload is that of an agent's: it also uploads its project's modules. An
+	// ask that is larger than one may be is refused by whoever reads it.
+	AgentPayload = 1 << 20
 	// borderSubscriptions bounds what one credential outside Core costs the server.
 	borderSubscriptions = 128
 	// replyWindow is how long a judge may answer a request.
@@ -68,6 +71,9 @@ type Right struct {
 	Responses *Responses
 	// Connections are the kinds of connection that may use the credential.
 	Connections []string
+	// Payload is the largest message in bytes that a role outside Core may send; 0 is
+	// BorderPayload.
+	Payload int64
 }
 
 // Rights is the permission table, one row for each role. The account JWTs with
@@ -106,6 +112,7 @@ func agentRight() Right {
 		),
 		Subscribe:   list(inbox(protocol.RoleAgent)),
 		Connections: plainConnections(),
+		Payload:     AgentPayload,
 	}
 }
 

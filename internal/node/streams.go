@@ -22,7 +22,7 @@ const PendingMarkerLife = 10 * time.Minute
 // PresenceLife is how long an approver counts as present after its last word.
 const PresenceLife = 60 * time.Second
 
-// ProjectLife is how long a project's own policy is kept that no ask names. It is
+// ProjectLife is how long what a project has of its own is kept that no ask names. It is
 // renewed each day that one does, and outlives the longest wait for a person: an
 // ask is ruled again under the same file when it is answered.
 const ProjectLife = 32 * 24 * time.Hour
@@ -148,8 +148,8 @@ func buckets(lim StreamLimits) []jetstream.KeyValueConfig {
 		file(jetstream.KeyValueConfig{Bucket: protocol.BucketPending, Description: "asks that are not decided", LimitMarkerTTL: PendingMarkerLife}),
 		file(jetstream.KeyValueConfig{Bucket: protocol.BucketGrants, Description: "remembered approvals", LimitMarkerTTL: PendingMarkerLife}),
 		file(jetstream.KeyValueConfig{
-			Bucket: protocol.BucketProjects, Description: "projects' own policies, as agents uploaded them",
-			TTL: ProjectLife, MaxValueSize: protocol.MaxProjectPolicy, LimitMarkerTTL: time.Second,
+			Bucket: protocol.BucketProjects, Description: "projects' own policies and modules, as agents uploaded them",
+			TTL: ProjectLife, MaxValueSize: protocol.MaxProjectContent, LimitMarkerTTL: time.Second,
 		}),
 	}
 }

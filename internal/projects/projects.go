@@ -1,5 +1,5 @@
-// Package projects keeps projects' own policies, as agents uploaded them, in the
-// bucket ASSENT_PROJECTS.
+// Package projects keeps what projects have of their own, policies and permission
+// modules, as agents uploaded them, in the bucket ASSENT_PROJECTS.
 package projects
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// PerAgent bounds the policies that are kept of one agent. Where one more comes,
+// PerAgent bounds the uploads that are kept of one agent. Where one more comes,
 // the one goes that was renewed longest ago.
-const PerAgent = 256
+const PerAgent = 64
 
 // renewAfter is the age at which an entry that is in use is written anew.
 const renewAfter = 24 * time.Hour
@@ -27,11 +27,13 @@ const renewAfter = 24 * time.Hour
 const opTime = 3 * time.Second
 
 // ErrAltered: what is stored under a digest has another one.
-var ErrAltered = errors.New("stored project policy is not what its digest says")
+var ErrAltered = errors.New("what is stored of a project is not what its digest says")
 
-// Stored is a project's policy as it is stored.
+// Stored is an upload as it is stored.
 type Stored struct {
-	Text string
+	// Text is the project's policy.
+	Text    string
+	Modules []protocol.ProjectModule
 	// At is when it was written or renewed.
 	At time.Time
 }
@@ -73,7 +75,7 @@ func subject(agent, digest string) (string, error) {
 	return prefix + agent + "." + digits, nil
 }
 
-// Get returns the policy that agent uploaded under digest; found is false where
+// Get returns what agent uploaded under digest; found is false where
 // there is none. A digest that is none names nothing.
 func (s *Store) Get(ctx context.Context, agent, digest string) (stored Stored, found bool, err error) {
 	at, err := subject(agent, digest)
@@ -88,10 +90,13 @@ func (s *Store) Get(ctx context.Context, agent, digest string) (stored Stored, f
 			return Stored{}, false, fmt.Errorf("reading project policy %s: %w", digest, err)
 		case mark(m):
 			return Stored{}, false, nil
-		case protocol.ProjectDigest(string(m.Data)) != digest:
+		}
+		stored = Stored{At: m.Time}
+		stored.Text, stored.Modules, err = protocol.ReadProjectContent(string(m.Data))
+		if err != nil || protocol.ProjectDigest(stored.Text, stored.Modules...) != digest {
 			return Stored{}, false, fmt.Errorf("%w: %s of agent %s", ErrAltered, digest, agent)
 		}
-		return Stored{Text: string(m.Data), At: m.Time}, true, nil
+		return stored, true, nil
 	}
 	return Stored{}, false, nil
 }
@@ -101,10 +106,10 @@ func mark(m bus.StreamMsg) bool {
 	return m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != ""
 }
 
-// Put stores text for agent, or renews it, and makes room for it first. It
-// returns its digest.
-func (s *Store) Put(ctx context.Context, agent, text string) (digest string, err error) {
-	digest = protocol.ProjectDigest(text)
+// Put stores a project's policy and modules for agent, or renews them, and makes
+// room for them first. It returns their digest.
+func (s *Store) Put(ctx context.Context, agent, policy string, modules ...protocol.ProjectModule) (digest string, err error) {
+	digest = protocol.ProjectDigest(policy, modules...)
 	at, err := subject(agent, digest)
 	if err != nil {
 		return "", err
@@ -114,7 +119,7 @@ func (s *Store) Put(ctx context.Context, agent, text string) (digest string, err
 	if err := s.room(ctx, agent, at); err != nil {
 		return "", err
 	}
-	if _, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: at, Data: []byte(text)}); err != nil {
+	if _, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: at, Data: []byte(protocol.ProjectContent(policy, modules...))}); err != nil {
 		return "", fmt.Errorf("storing project policy %s: %w", digest, err)
 	}
 	return digest, nil

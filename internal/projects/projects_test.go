@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,24 @@ func TestAnUploadIsKnownToEveryGateAndToItsAgentAlone(t *testing.T) {
 	}
 }
 
+// TestModulesAreKeptWithThePolicy: under a digest that is not the policy's own.
+func TestModulesAreKeptWithThePolicy(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := nodetest.Start(t, nodetest.Quiet())
+	s := must(projects.New(n.Connect(t, protocol.RoleGate, "g1")))(t)
+	modules := []protocol.ProjectModule{{Name: "large", Code: strings.Repeat("x", protocol.MaxProjectCode)}, {Name: "broken", Error: "line 1"}}
+	policy := text + strings.Repeat(" ", protocol.MaxProjectPolicy-len(text))
+	digest := must(s.Put(ctx, "ci", policy, modules...))(t)
+	got, found, err := s.Get(ctx, "ci", digest)
+	if err != nil || !found || got.Text != policy || !slices.Equal(got.Modules, modules) {
+		t.Errorf("%d bytes, %d modules, %v %v", len(got.Text), len(got.Modules), found, err)
+	}
+	if _, found, err := s.Get(ctx, "ci", protocol.ProjectDigest(policy)); found || err != nil {
+		t.Errorf("under the policy's own digest: %v %v", found, err)
+	}
+}
+
 // TestPutAgainKeepsOne: the same text again renews what is there.
 func TestPutAgainKeepsOne(t *testing.T) {
 	t.Parallel()
@@ -116,9 +136,11 @@ func TestWhatIsStoredUnderAnothersDigestIsNotTaken(t *testing.T) {
 	s := must(projects.New(nc))(t)
 	digest := must(s.Put(ctx, "ci", text))(t)
 	js := must(bus.JetStream(nc))(t)
-	must(js.Publish(ctx, "$KV."+protocol.BucketProjects+".ci."+digest[len("sha256:"):], []byte(`{}`)))(t)
-	if got, found, err := s.Get(ctx, "ci", digest); !errors.Is(err, projects.ErrAltered) || found {
-		t.Errorf("%+v %v %v", got, found, err)
+	for _, other := range []string{`{}`, "\xffjunk", protocol.ProjectContent(text, protocol.ProjectModule{Name: "a", Code: "x"})} {
+		must(js.Publish(ctx, "$KV."+protocol.BucketProjects+".ci."+digest[len("sha256:"):], []byte(other)))(t)
+		if got, found, err := s.Get(ctx, "ci", digest); !errors.Is(err, projects.ErrAltered) || found {
+			t.Errorf("%q: %+v %v %v", other, got, found, err)
+		}
 	}
 }
 

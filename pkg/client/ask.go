@@ -20,7 +20,7 @@ import (
 // A gate that shows no sign of life is looked for during the patience. Once a
 // gate has said that the ask is pending, Ask goes on until ctx ends, through
 // restarts of gates and of NATS: the ask is stored, and any gate can answer it.
-// A project's own policy that the gate lacks is uploaded (ProjectPolicy).
+// What the gate lacks of a project's own is uploaded (ProjectPolicy, ProjectOwn).
 //
 // Errors wrap ErrAsk, ErrUnavailable, ErrReply or ErrEnded, or are a
 // *protocol.Fault, which is the gate's own refusal with a remedy.
@@ -33,8 +33,8 @@ func (c *Client) Ask(ctx context.Context, a protocol.Ask) (protocol.Decision, er
 	for {
 		began := time.Now()
 		r, err := c.exchange(ctx, c.ask, a.ID, data)
-		if text, wanted := c.wanted(a, err); wanted && uploads < maxUploads {
-			if err := c.hand(ctx, a, text); err != nil {
+		if project, wanted := c.wanted(a, err); wanted && uploads < maxUploads {
+			if err := c.hand(ctx, a, project); err != nil {
 				return protocol.Decision{}, err
 			}
 			uploads++

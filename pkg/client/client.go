@@ -33,7 +33,7 @@ type Client struct {
 	ask      string
 	cancel   string
 	upload   string
-	policies map[string]string // projects' own policies by digest
+	projects map[string]own // what projects have of their own, by digest
 	round    time.Duration
 	patience time.Duration
 	pace     time.Duration
@@ -63,8 +63,12 @@ func OnProgress(f func(protocol.Progress)) Option { return func(c *Client) { c.p
 // does not know the one that an ask names by its digest (Ask.Project.Digest,
 // protocol.ProjectDigest) gets it uploaded, and is asked again. May be given more
 // than once.
-func ProjectPolicy(text string) Option {
-	return func(c *Client) { c.policies[protocol.ProjectDigest(text)] = text }
+func ProjectPolicy(text string) Option { return ProjectOwn(text) }
+
+// ProjectOwn is ProjectPolicy for a project that brings permission modules too;
+// protocol.NoProjectPolicy stands for the policy of one that has none.
+func ProjectOwn(policy string, modules ...protocol.ProjectModule) Option {
+	return func(c *Client) { c.projects[protocol.ProjectDigest(policy, modules...)] = own{policy, modules} }
 }
 
 // New returns a client for agent on node. The connection's credentials must be
@@ -78,7 +82,7 @@ func New(nc *nats.Conn, node, agent string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{nc: nc, agent: agent, round: DefaultRound, patience: DefaultPatience, pace: DefaultPace, policies: map[string]string{}, progress: func(protocol.Progress) {}}
+	c := &Client{nc: nc, agent: agent, round: DefaultRound, patience: DefaultPatience, pace: DefaultPace, projects: map[string]own{}, progress: func(protocol.Progress) {}}
 	if c.ask, err = s.Ask(agent); err != nil {
 		return nil, err
 	}

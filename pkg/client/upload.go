@@ -10,28 +10,34 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// maxUploads is how often one ask uploads the project's policy: a gate that goes
+// maxUploads is how often one ask uploads what the project has of its own: a gate that goes
 // on lacking what it has acknowledged is not asked without end.
 const maxUploads = 2
 
-// wanted is the project's own policy that a gate lacks for an ask, if err says
-// that it does and the client has it.
-func (c *Client) wanted(a protocol.Ask, err error) (text string, ok bool) {
-	var fault *protocol.Fault
-	if !errors.As(err, &fault) || fault.Code != protocol.CodeNeedProject {
-		return "", false
-	}
-	text, ok = c.policies[a.Project.Digest]
-	return text, ok
+// own is what a project has of its own.
+type own struct {
+	policy  string
+	modules []protocol.ProjectModule
 }
 
-// hand uploads the project's own policy of an ask. A gate that shows no sign of
+// wanted is what a gate lacks of an ask's project, if err says that it does and
+// the client has it.
+func (c *Client) wanted(a protocol.Ask, err error) (project own, ok bool) {
+	var fault *protocol.Fault
+	if !errors.As(err, &fault) || fault.Code != protocol.CodeNeedProject {
+		return own{}, false
+	}
+	project, ok = c.projects[a.Project.Digest]
+	return project, ok
+}
+
+// hand uploads what an ask's project has of its own. A gate that shows no sign of
 // life is looked for as in Ask. That the policy does not read is no error: the
 // gate then clamps what is asked under it.
-func (c *Client) hand(ctx context.Context, a protocol.Ask, text string) error {
-	data, err := protocol.Write(protocol.ProjectUpload{Project: a.Project.ID, Digest: a.Project.Digest, Policy: text})
+func (c *Client) hand(ctx context.Context, a protocol.Ask, project own) error {
+	data, err := protocol.Write(protocol.ProjectUpload{Project: a.Project.ID, Digest: a.Project.Digest, Policy: project.policy, Modules: project.modules})
 	if err != nil {
-		return fmt.Errorf("%w: the project's own policy cannot be sent: %w", ErrAsk, err)
+		return fmt.Errorf("%w: the project's own policy and modules cannot be sent: %w", ErrAsk, err)
 	}
 	for search := newSearch(c.patience); ; {
 		msg, err := c.request(ctx, c.upload, data)
@@ -46,7 +52,7 @@ func (c *Client) hand(ctx context.Context, a protocol.Ask, text string) error {
 		}
 		pause, err := search.lost(err)
 		if err != nil {
-			return fmt.Errorf("uploading the project's own policy: %w", err)
+			return fmt.Errorf("uploading the project's own policy and modules: %w", err)
 		}
 		if !sleep(ctx, pause) {
 			return search.ended(ctx, a.ID)

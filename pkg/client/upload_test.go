@@ -57,6 +57,38 @@ func TestAskUploadsThePolicyThatTheGateLacks(t *testing.T) {
 	}
 }
 
+// TestModulesAreUploadedWithThePolicy, as much of them as may be.
+func TestModulesAreUploadedWithThePolicy(t *testing.T) {
+	t.Parallel()
+	g, n := startGate(t)
+	modules := []protocol.ProjectModule{{Name: "a", Code: strings.Repeat("\n\"", protocol.MaxProjectCode/4)}, {Name: "b", Error: "b.ts:1:1"}}
+	uploads := make(chan protocol.ProjectUpload, 1)
+	g.on(protocol.KindProject, func(data []byte) *nats.Msg {
+		up, err := protocol.Read[protocol.ProjectUpload](data)
+		if err != nil {
+			t.Error(err)
+		}
+		uploads <- up
+		return g.receipt(data)
+	})
+	var asked atomic.Int32
+	g.asks(func(a protocol.Ask) *nats.Msg {
+		if asked.Add(1) == 1 {
+			return g.fault(a.ID, protocol.CodeNeedProject)
+		}
+		return g.decision(allow(a.ID))
+	})
+	a := call()
+	a.Project = protocol.Project{ID: "github.com/acme/shop", Root: "/repo", Digest: protocol.ProjectDigest(projectPolicy, modules...)}
+	c := newClient(t, n, ProjectPolicy(projectPolicy), ProjectOwn(projectPolicy, modules...))
+	if d, err := c.Ask(within(t, 10*time.Second), a); err != nil || !d.Allowed() {
+		t.Fatalf("%+v %v", d, err)
+	}
+	if up := <-uploads; up.Policy != projectPolicy || len(up.Modules) != 2 || up.Modules[0] != modules[0] || up.Modules[1] != modules[1] {
+		t.Errorf("uploaded %d modules", len(up.Modules))
+	}
+}
+
 // TestAPolicyThatTheGateGoesOnLackingEndsTheAsk: with the gate's own refusal, and
 // never with a yes.
 func TestAPolicyThatTheGateGoesOnLackingEndsTheAsk(t *testing.T) {

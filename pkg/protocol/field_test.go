@@ -62,7 +62,7 @@ func fieldRows() map[string][]fieldRow {
 		"terminal_request": terminalRequestRows(), "terminal_verdict": terminalVerdictRows(), "answer": answerRows(),
 		"answer_receipt": answerReceiptRows(), "decision": decisionRows(), "review_record": reviewRows(), "notice": noticeRows(),
 		"error_reply": errorReplyRows(), "pending": pendingRows(), "stored_grant": storedGrantRows(),
-		"project_upload": projectUploadRows(), "project_receipt": projectReceiptRows(), "parent_sign": parentSignRows(),
+		"project_upload": projectUploadRows(), "project_upload_modules": projectModulesRows(), "project_receipt": projectReceiptRows(), "parent_sign": parentSignRows(),
 		"freeze": freezeRows(), "confirm": confirmRows(), "confirmed": confirmedRows(),
 		"cancel_receipt": {
 			no(ErrMalformed, "cancelled as text", `cancelled="true"`), no(ErrMalformed, "cancelled as a number", "cancelled=1"),

@@ -24,9 +24,12 @@ var (
 	scopeWords = []string{"session", "tree", "agent", "project"}
 )
 
-func FuzzAsk(f *testing.F)            { fuzzMessage(f, "ask", nil) }
-func FuzzCancel(f *testing.F)         { fuzzMessage(f, "cancel", nil) }
-func FuzzProjectUpload(f *testing.F)  { fuzzMessage(f, "project_upload", nil) }
+func FuzzAsk(f *testing.F)           { fuzzMessage(f, "ask", nil) }
+func FuzzCancel(f *testing.F)        { fuzzMessage(f, "cancel", nil) }
+func FuzzProjectUpload(f *testing.F) { fuzzMessage(f, "project_upload", nil) }
+func FuzzProjectUploadModules(f *testing.F) {
+	fuzzMessage(f, "project_upload_modules", nil)
+}
 func FuzzProjectReceipt(f *testing.F) { fuzzMessage(f, "project_receipt", nil) }
 func FuzzCancelReceipt(f *testing.F)  { fuzzMessage(f, "cancel_receipt", nil) }
 func FuzzProgress(f *testing.F)       { fuzzMessage(f, "progress", words{"status": {"pending"}}) }

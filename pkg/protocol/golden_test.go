@@ -78,6 +78,7 @@ func TestEveryMessageHasASample(t *testing.T) {
 	}
 	want := messageTypes(t)
 	slices.Sort(have)
+	have = slices.Compact(have) // a message may have one sample more for what seldom stands in it
 	slices.Sort(want)
 	if d := cmp.Diff(want, have); d != "" {
 		t.Errorf("(-messages in the source +samples):\n%s", d)

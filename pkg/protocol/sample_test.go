@@ -131,6 +131,14 @@ func samplePending() Pending {
 	}
 }
 
+// sampleModules are a module that was bundled and one that could not be.
+func sampleModules() []ProjectModule {
+	return []ProjectModule{
+		{Name: "release", Code: "(() => { /* one script */ })()"},
+		{Name: "corpus", Error: "corpus.ts:3:1: import \"node:fs\": modules import nothing but @assent/permissions and their own folder"},
+	}
+}
+
 // samples has one valid value of every message of the contract.
 func samples() []sample {
 	const inv = "assent.v1.main."
@@ -139,6 +147,7 @@ func samples() []sample {
 		newSample("cancel", Cancel{V: 1, Ask: askID, Reason: "no longer needed"}),
 		newSample("cancel_receipt", CancelReceipt{V: 1, Ask: askID, Cancelled: true}),
 		newSample("project_upload", ProjectUpload{V: 1, Project: "github.com/acme/shop", Digest: ProjectDigest(sampleProjectPolicy), Policy: sampleProjectPolicy}),
+		newSample("project_upload_modules", ProjectUpload{V: 1, Project: "github.com/acme/shop", Digest: ProjectDigest(sampleProjectPolicy, sampleModules()...), Policy: sampleProjectPolicy, Modules: sampleModules()}),
 		newSample("project_receipt", ProjectReceipt{V: 1, Digest: ProjectDigest(sampleProjectPolicy)}),
 		newSample("progress", Progress{V: 1, Ask: askID, Status: StatusPending, Stage: "terminal:human", Since: at(2)}),
 		newSample("verdict", Verdict{V: 1, Ask: askID, Verdict: ChoiceDeny, Reason: "The path lies outside the project."}),

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +40,9 @@ type projectFile struct {
 	broken   string
 	// modules are the permission modules that the project brought.
 	modules []module.Source
-	renewed time.Time
+	// problems are those of them that could not be bundled where the agent runs.
+	problems []module.Problem
+	renewed  time.Time
 }
 
 // fileKey names a project's policy: whose upload it is, and which project's layer
@@ -70,25 +74,34 @@ func (f *files) of(ctx context.Context, ask protocol.Ask) (projectFile, error) {
 	have, known := f.read[key]
 	f.mu.Unlock()
 	if known && !(projects.Stored{At: have.renewed}).Stale(f.now()) {
-		return have, nil
+		return have.in(ask.Project.Root), nil
 	}
 	stored, found, err := f.store.Get(ctx, ask.Agent, ask.Project.Digest)
 	if err == nil && !found {
 		err = errNeedProject
 	}
 	if err == nil && stored.Stale(f.now()) {
-		_, err = f.store.Put(ctx, ask.Agent, stored.Text)
+		_, err = f.store.Put(ctx, ask.Agent, stored.Text, stored.Modules...)
 		stored.At = f.now()
 	}
 	if err != nil {
 		return projectFile{}, fmt.Errorf("project %s: %w", ask.Project.ID, err)
 	}
 	if !known {
-		have = readProject(ask.Project.ID, stored.Text)
+		have = readProject(ask.Project.ID, stored.Text, stored.Modules...)
 	}
 	have.renewed = stored.At
 	f.keep(key, have)
-	return have, nil
+	return have.in(ask.Project.Root), nil
+}
+
+// in is f for a project that lies at root: its modules are told where they stand.
+func (f projectFile) in(root string) projectFile {
+	f.modules = slices.Clone(f.modules)
+	for i := range f.modules {
+		f.modules[i].Root = path.Join(root, moduleFolder)
+	}
+	return f
 }
 
 // keep keeps what was read, in place of everything that was where there is no
@@ -108,27 +121,44 @@ func (f *files) keep(key fileKey, file projectFile) {
 	f.rules += n
 }
 
-func (f projectFile) size() int {
-	if f.document == nil {
-		return 0
+// codePerRule is how many bytes of a module count as a rule.
+const codePerRule = 1 << 10
+
+func (f projectFile) size() (n int) {
+	if f.document != nil {
+		n = f.document.Size()
 	}
-	return f.document.Size()
+	for _, m := range f.modules {
+		n += 1 + len(m.Code)/codePerRule
+	}
+	return n
 }
 
-// projectFileName is what a project's own policy is called in messages.
-const projectFileName = ".assent/policy.jsonc"
+// What a project has of its own is called in messages as it is called there.
+const (
+	projectFileName = ".assent/policy.jsonc"
+	moduleFolder    = ".assent/permissions"
+)
 
-// readProject reads a project's own policy as that project's layer.
-func readProject(id, text string) projectFile {
+// readProject reads a project's own policy as that project's layer, and takes its
+// modules.
+func readProject(id, text string, modules ...protocol.ProjectModule) (f projectFile) {
+	for _, m := range modules {
+		if m.Error != "" {
+			f.problems = append(f.problems, module.Problem{Module: protocol.Safe(m.Name, protocol.MaxToken, false), Level: module.LevelProject, Message: protocol.Safe(m.Error, brokenText, false)})
+			continue
+		}
+		f.modules = append(f.modules, module.Source{Name: m.Name, Level: module.LevelProject, Code: m.Code})
+	}
 	layer, err := policy.ParseLayer(policy.ProjectLayer(id).String())
 	if err != nil {
-		return projectFile{broken: "the ask names no project that could have one"}
+		f.broken = "the ask names no project that could have one"
+		return f
 	}
-	doc, err := policy.Read(layer, projectFileName, []byte(text))
-	if err != nil {
-		return projectFile{broken: protocol.Safe(err.Error(), brokenText, false)}
+	if f.document, err = policy.Read(layer, projectFileName, []byte(text)); err != nil {
+		f.document, f.broken = nil, protocol.Safe(err.Error(), brokenText, false)
 	}
-	return projectFile{document: doc}
+	return f
 }
 
 // projectDigest is that of the project's own policy that an ask is ruled by, ""
@@ -184,12 +214,17 @@ func (g *Gate) serveProject(m *nats.Msg) {
 		g.answerFault(m, "", *badUpload(err))
 		return
 	}
-	if _, err := g.files.store.Put(ctx, agent, up.Policy); err != nil {
-		g.fail("project", "project's policy could not be stored; asks under it are not answered", "", err)
+	if _, err := g.files.store.Put(ctx, agent, up.Policy, up.Modules...); err != nil {
+		g.fail("project", "what a project has of its own could not be stored; asks under it are not answered", "", err)
 		g.answerFault(m, "", protocol.Fault{Code: protocol.CodeUnavailable, Message: "the project's policy could not be stored", Remedy: "upload it again"})
 		return
 	}
-	broken := readProject(cmp.Or(up.Project, "unnamed"), up.Policy).broken
+	file := readProject(cmp.Or(up.Project, "unnamed"), up.Policy, up.Modules...)
+	broken := file.broken
+	if len(file.problems) > 0 {
+		g.count("module", "not_bundled")
+		g.log.Warn("modules of a project could not be bundled where its agent runs; the others run if the project is trusted", "agent", agent, "project", protocol.Safe(up.Project, 200, false), "digest", up.Digest, "modules", len(file.problems), "first", file.problems[0].String())
+	}
 	if broken != "" {
 		g.log.Warn("a project's own policy does not read: every allow under it is clamped to ask", "agent", agent, "project", protocol.Safe(up.Project, 200, false), "digest", up.Digest, "err", broken)
 	}
@@ -198,9 +233,9 @@ func (g *Gate) serveProject(m *nats.Msg) {
 
 func badUpload(err error) *protocol.Fault {
 	if errors.Is(err, protocol.ErrTooLarge) {
-		return &protocol.Fault{Code: protocol.CodeTooLarge, Message: protocol.Safe(err.Error(), 500, false), Remedy: fmt.Sprintf("make the project's policy smaller: at most %d bytes", protocol.MaxProjectPolicy)}
+		return &protocol.Fault{Code: protocol.CodeTooLarge, Message: protocol.Safe(err.Error(), 500, false), Remedy: fmt.Sprintf("make the project's policy or modules smaller: at most %d and %d bytes, and %d modules", protocol.MaxProjectPolicy, protocol.MaxProjectCode, protocol.MaxProjectModules)}
 	}
-	return &protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false), Remedy: `send {"v":1,"project":ID,"digest":"sha256:…","policy":TEXT}`}
+	return &protocol.Fault{Code: protocol.CodeInvalid, Message: protocol.Safe(err.Error(), 500, false), Remedy: `send {"v":1,"project":ID,"digest":"sha256:…","policy":TEXT,"modules":[{"name":NAME,"code":SCRIPT}]}`}
 }
 
 func needProjectFault() *protocol.Fault {

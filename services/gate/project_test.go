@@ -204,7 +204,7 @@ func TestUploadsThatAreNoneAreRefused(t *testing.T) {
 		"no version":              {strings.Replace(good, `"v":1,`, "", 1), protocol.CodeInvalid},
 		"nothing":                 {"", protocol.CodeInvalid},
 		"too large":               {`{"v":1,"project":"p","digest":"` + protocol.ProjectDigest(large) + `","policy":"` + large + `"}`, protocol.CodeTooLarge},
-		"far too large":           {strings.Repeat(" ", protocol.DefaultMaxBytes+1), protocol.CodeTooLarge},
+		"far too large":           {strings.Repeat(" ", protocol.CarrierMaxBytes+1), protocol.CodeTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if receipt, fault := a.uploadRaw([]byte(row.data)); fault == nil || fault.Code != row.code {

@@ -347,6 +347,13 @@ func TestProjectFilesThatAreKeptAreBounded(t *testing.T) {
 			t.Fatalf("after %d: kept %v, %d rules, counted %d", i, kept, sum, f.rules)
 		}
 	}
+	heavy := readProject("p", "{}", protocol.ProjectModule{Name: "m", Code: strings.Repeat("x", protocol.MaxProjectCode)})
+	for i := range 2 * maxFileRules * codePerRule / protocol.MaxProjectCode {
+		f.keep(fileKey{"ci", "m", fmt.Sprint(i)}, heavy)
+		if f.rules > maxFileRules {
+			t.Fatalf("after %d with modules: %d", i, f.rules)
+		}
+	}
 	for i := range 2 * maxFiles {
 		f.keep(fileKey{"ci", "d", fmt.Sprint("broken", i)}, projectFile{broken: "x"})
 	}

@@ -16,8 +16,12 @@ import (
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
-// PolicyFile is where a project's own policy stands below its root.
-const PolicyFile = ".assent/policy.jsonc"
+// What a project has of its own stands below its root.
+const (
+	PolicyFile = ".assent/policy.jsonc"
+	// ModuleFolder holds the project's permission modules.
+	ModuleFolder = ".assent/permissions"
+)
 
 // ErrPolicy: the project's own policy is there and cannot be used. Whoever asks
 // must not ask as if there were none.
@@ -37,13 +41,25 @@ type Project struct {
 	// there is one.
 	Policy    string
 	HasPolicy bool
+	// Modules are the project's permission modules, bundled, as whoever asks has put
+	// them here: Find does not look into them.
+	Modules []protocol.ProjectModule
+}
+
+// Own is what the project has of its own, as client.ProjectOwn takes it; ok is
+// false where that is nothing.
+func (p Project) Own() (policy string, modules []protocol.ProjectModule, ok bool) {
+	if p.HasPolicy {
+		return p.Policy, p.Modules, true
+	}
+	return protocol.NoProjectPolicy, p.Modules, len(p.Modules) > 0
 }
 
 // Facts is the project as an ask states it.
 func (p Project) Facts() protocol.Project {
 	out := protocol.Project{ID: p.ID, Root: p.Root}
-	if p.HasPolicy {
-		out.Digest = protocol.ProjectDigest(p.Policy)
+	if policy, modules, ok := p.Own(); ok {
+		out.Digest = protocol.ProjectDigest(policy, modules...)
 	}
 	return out
 }
@@ -81,10 +97,8 @@ func rootOf(dir string) (root string, repository bool) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir, true
 		}
-		if found == "" {
-			if _, err := os.Lstat(filepath.Join(dir, PolicyFile)); err == nil {
-				found = dir
-			}
+		if found == "" && hasOwn(dir) {
+			found = dir
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
@@ -93,6 +107,16 @@ func rootOf(dir string) (root string, repository bool) {
 		dir = up
 	}
 	return found, false
+}
+
+// hasOwn says whether a folder has what only a project has.
+func hasOwn(dir string) bool {
+	for _, name := range []string{PolicyFile, ModuleFolder} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // readPolicy reads the project's own policy. The root is opened first: no link

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func TestFind(t *testing.T) {
 		"without a remote, it is its root":  {map[string]string{"r/.git/config": "[core]\n"}, "r", "r", "r", ""},
 		"without a configuration":           {map[string]string{"r/.git/HEAD": "x"}, "r", "r", "r", ""},
 		"a policy without a repository":     {map[string]string{"r/.assent/policy.jsonc": "{}", "r/a/": ""}, "r/a", "r", "r", "{}"},
+		"modules without a repository":      {map[string]string{"r/.assent/permissions/a.ts": "x", "r/a/": ""}, "r/a", "r", "r", ""},
 		"neither":                           {map[string]string{"r/a/": ""}, "r/a", "", "", ""},
 		"a policy further in does not hide": {map[string]string{"r/.git/config": origin, "r/.assent/policy.jsonc": "{}", "r/a/.assent/policy.jsonc": "[]"}, "r/a", shop, "r", "{}"},
 		"a repository further in does":      {map[string]string{"r/.git/config": origin, "r/a/.git/HEAD": "x"}, "r/a", "r/a", "r/a", ""},
@@ -79,13 +81,19 @@ func TestFind(t *testing.T) {
 				want.ID = want.Root
 			}
 			got, err := Find(filepath.Join(at, row.dir))
-			if err != nil || got != want {
+			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v %v, want %+v", got, err, want)
 			}
 			digest := ""
 			if want.HasPolicy {
 				digest = protocol.ProjectDigest(want.Policy)
 			}
+			got.Modules = []protocol.ProjectModule{{Name: "a", Code: "x"}}
+			with := protocol.ProjectDigest(policyOr(want.Policy, want.HasPolicy), got.Modules...)
+			if f := got.Facts(); f.Digest != with {
+				t.Errorf("with a module: %+v, want %s", f, with)
+			}
+			got.Modules = nil
 			if f := got.Facts(); f.ID != want.ID || f.Root != want.Root || f.Digest != digest {
 				t.Errorf("facts %+v", f)
 			}
@@ -120,7 +128,7 @@ func TestAPolicyThatCannotBeUsedIsNeverIgnored(t *testing.T) {
 				}
 			}
 			got, err := Find(root)
-			if !errors.Is(err, ErrPolicy) || got != (Project{}) {
+			if !errors.Is(err, ErrPolicy) || !reflect.DeepEqual(got, Project{}) {
 				t.Errorf("got %+v %v", got, err)
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2") {
@@ -204,4 +212,12 @@ func BenchmarkFind(b *testing.B) {
 			b.Fatal(p, err)
 		}
 	}
+}
+
+// policyOr is the policy of a project that brings modules.
+func policyOr(policy string, there bool) string {
+	if there {
+		return policy
+	}
+	return protocol.NoProjectPolicy
 }
