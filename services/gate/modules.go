@@ -58,7 +58,7 @@ type checked struct {
 
 // moduled is a ruling under the permission modules of this moment, too. What the
 // rules deny is not asked about: no module lifts it.
-func (g *Gate) moduled(ctx context.Context, ask protocol.Ask, project []module.Source, r ruled) ruled {
+func (g *Gate) moduled(ctx context.Context, ask protocol.Ask, project brought, r ruled) ruled {
 	if g.modules == nil {
 		return r
 	}
@@ -84,21 +84,21 @@ func (c checked) denies(by policy.Entry) bool {
 
 // trustedModules are the modules that a project brought, where the operator's
 // policy trusts it: from any other they would put words before approvers.
-func trustedModules(s *policy.Snapshot, who policy.Who, file projectFile) []module.Source {
+func trustedModules(s *policy.Snapshot, who policy.Who, file projectFile) brought {
 	if who.Agent == "" || !s.TrustsProject(who) {
-		return nil
+		return brought{}
 	}
-	return file.modules
+	return file.brought
 }
 
-func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project []module.Source, r ruled) (c checked) {
+func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought, r ruled) (c checked) {
 	settings := r.snapshot.Modules()
 	defer func() { // modules that cannot be asked must not take the gate with them
 		if broke := recover(); broke != nil {
 			c = g.unchecked(ask, settings, module.Verdict{Failure: fmt.Sprintf("the modules could not be asked: panic: %v", broke)})
 		}
 	}()
-	checks := g.modules.In(ctx, project)
+	checks := g.modules.In(ctx, project.modules)
 	if checks == nil {
 		return checked{}
 	}
@@ -106,7 +106,7 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project []module
 	if r.ruling.Action != policy.Ask && r.ruling.Action != policy.Allow {
 		return c
 	}
-	problems := checks.Problems()
+	problems := append(slices.Clone(project.problems), checks.Problems()...)
 	g.unloaded(problems)
 	if settings.Strict && len(problems) > 0 {
 		c.deny(unloadedEntry(problems[0]), protocol.Unavailable, problems[0].Module)

@@ -412,7 +412,7 @@ func TestTrustedModulesAreThoseOfATrustedProject(t *testing.T) {
 	t.Parallel()
 	doc := must(policy.Read(policy.Fleet(), "fleet", []byte(`{"trustedProjects":[{"id":"shop","root":"/repo","agents":["ci*"]}]}`)))(t)
 	s := must(policy.NewSet(1, doc))(t)
-	file := projectFile{modules: []module.Source{{Name: "m", Level: module.LevelProject}}}
+	file := projectFile{brought: brought{modules: []module.Source{{Name: "m", Level: module.LevelProject}}}}
 	ask := protocol.Ask{Agent: "ci", Project: protocol.Project{ID: "shop", Root: "/repo"}}
 	for name, row := range map[string]struct {
 		change func(*protocol.Ask)
@@ -429,8 +429,8 @@ func TestTrustedModulesAreThoseOfATrustedProject(t *testing.T) {
 		a := ask
 		row.change(&a)
 		who := whoAsks(a, file)
-		if got := trustedModules(s.For(who), who, file); len(got) != row.want {
-			t.Errorf("%s: %d modules, want %d", name, len(got), row.want)
+		if got := trustedModules(s.For(who), who, file); len(got.modules) != row.want {
+			t.Errorf("%s: %d modules, want %d", name, len(got.modules), row.want)
 		}
 	}
 }

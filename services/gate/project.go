@@ -38,11 +38,15 @@ var errNeedProject = errors.New("project's own policy is not known here")
 type projectFile struct {
 	document *policy.Document
 	broken   string
-	// modules are the permission modules that the project brought.
-	modules []module.Source
-	// problems are those of them that could not be bundled where the agent runs.
+	brought
+	renewed time.Time
+}
+
+// brought are the permission modules that a project brought, and what is wrong
+// with those that could not be bundled where its agent runs.
+type brought struct {
+	modules  []module.Source
 	problems []module.Problem
-	renewed  time.Time
 }
 
 // fileKey names a project's policy: whose upload it is, and which project's layer

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/assent-dev/assent/internal/grants"
-	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -72,7 +71,7 @@ const surfaceShell = "bash"
 
 // checkModules is what a query on a command is answered where the permission
 // modules are stricter than the rules: they would be asked about the call, too.
-func (g *Gate) checkModules(ctx context.Context, ask protocol.Ask, project []module.Source, s *policy.Snapshot, r policy.Check) policy.Check {
+func (g *Gate) checkModules(ctx context.Context, ask protocol.Ask, project brought, s *policy.Snapshot, r policy.Check) policy.Check {
 	said := g.moduled(ctx, ask, project, ruled{snapshot: s, ruling: policy.Ruling{Action: r.State}}).checked.entry
 	if said.Surface != "" && said.Action < r.State {
 		r.State, r.MatchedPattern, r.Origin, r.Reason = said.Action, said.MatchedPattern, said.Origin, said.Reason
