@@ -10,10 +10,15 @@ import (
 
 	"github.com/grafana/sobek"
 	"github.com/oklog/ulid/v2"
+
+	"github.com/assent-dev/assent/internal/module/shellview"
 )
 
+// parseShell is the name of what reads a shell command for a script.
+const parseShell = "__assentParseShell"
+
 // maxFrames bounds how deep a script's calls may nest.
-const maxFrames = 4000
+const maxFrames = 2000
 
 // maxChecksText bounds what a script may say of its checks, in bytes.
 const maxChecksText = 1 << 20
@@ -47,6 +52,9 @@ func newScript(name, code string) (s *script, checks string, err error) {
 	s = &script{vm: sobek.New()}
 	s.fix("")
 	s.vm.SetMaxCallStackSize(maxFrames)
+	if err := s.vm.Set(parseShell, s.parseShell); err != nil {
+		return nil, "", fmt.Errorf("preparing the runtime: %w", err)
+	}
 	s.vm.SetTimeSource(func() time.Time { return s.now })
 	s.vm.SetRandSource(func() float64 { return s.chance.Float64() })
 	err = s.guard(func() error {
@@ -70,6 +78,19 @@ func newScript(name, code string) (s *script, checks string, err error) {
 		return err
 	})
 	return s, checks, err
+}
+
+// parseShell is the one thing that the host does for a script.
+func (s *script) parseShell(call sobek.FunctionCall) sobek.Value {
+	options := ""
+	if o := call.Argument(1); !sobek.IsUndefined(o) {
+		options = o.String()
+	}
+	view, err := shellview.Parse(call.Argument(0).String(), options)
+	if err != nil {
+		panic(s.vm.NewTypeError(line(err.Error(), maxFailure)))
+	}
+	return s.vm.ToValue(view)
 }
 
 // adopt takes the two things that a script's completion value must have.
