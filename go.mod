@@ -7,6 +7,7 @@ require (
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/dlclark/regexp2/v2 v2.13.0
+	github.com/evanw/esbuild v0.28.2
 	github.com/go-json-experiment/json v1.27.2
 	github.com/google/go-cmp v0.7.0
 	github.com/grafana/sobek v0.0.0-20260429085637-a66d4790012b
