@@ -45,6 +45,8 @@ the suggestion of 'assent pending', or what --pattern says, which must match the
 answer and name its program, folder or server. What of the call it does not cover, and so will be
 asked about again, is said beside it. A deny of the rules, a call that cannot be proven harmless and what is for a person alone
 are never granted. 'assent grants' lists and revokes.
+--mute is "don't ask again": the permission check that asks for this call is turned off for the rest of the agent's
+session, 8 hours at most. It clears nothing else, and what the check blocks stays blocked.
 
 The rules of this moment are asked once more before an answer is recorded, also for an edited
 input: a deny of the rules wins over any answer.
@@ -54,6 +56,7 @@ Exit 0: the answer stands. Exit 3: it does not; the reason is on stderr.`,
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 deny --reason "push to a branch and open a pull request"
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --grant session
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --grant project --pattern 'git push origin *' --expires 2h --uses 5
+  assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --mute
   assent answer 01KBB2X0G6Y3N2M4P5Q6R7S8T9 allow --input '{"command":"git push origin HEAD:wip"}'`,
 		Args: exactArgs("ASK", "allow|deny"),
 		RunE: func(cmd *cobra.Command, args []string) error {

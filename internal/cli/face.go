@@ -29,6 +29,8 @@ type face struct {
 	look  chan struct{}
 	last  int
 	shown []*shownAsk // open ones, in the order in which they were shown
+	// styled: the screen shows parts of a line in bold.
+	styled bool
 }
 
 // shownAsk is an ask on the screen.
@@ -38,7 +40,8 @@ type shownAsk struct {
 }
 
 const faceHelp = "  a N = allow ask N this once · d N [REASON] = deny it · Enter = list what waits · q = leave the desk, the node goes on\n" +
-	"  g N = allow ask N, and what its line \"grant\" says for the rest of its session, 8 hours at most\n"
+	"  g N = allow ask N, and what its line \"grant\" says for the rest of its session, 8 hours at most\n" +
+	"  m N = allow ask N, and the permission check that asks does not ask again for the rest of its session, 8 hours at most\n"
 
 // runFace runs a face until ctx ends. Its approver counts as present meanwhile.
 func runFace(ctx context.Context, env *Env, nc *nats.Conn, node, approver string) error {
@@ -46,7 +49,7 @@ func runFace(ctx context.Context, env *Env, nc *nats.Conn, node, approver string
 	if err != nil {
 		return err
 	}
-	f := &face{desk: d, out: env.Stdout, lines: readLines(env.Stdin), look: make(chan struct{}, 1)}
+	f := &face{desk: d, out: env.Stdout, lines: readLines(env.Stdin), look: make(chan struct{}, 1), styled: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	work, leave := context.WithCancel(ctx)
@@ -152,11 +155,13 @@ func (f *face) take(ctx context.Context, line string) (left bool) {
 	case "q", "quit":
 		return true
 	case "a", "allow":
-		f.answer(ctx, protocol.FinalAllow, rest, false)
+		f.answer(ctx, protocol.FinalAllow, rest, nil)
 	case "g", "grant":
-		f.answer(ctx, protocol.FinalAllow, rest, true)
+		f.answer(ctx, protocol.FinalAllow, rest, sessionGrant)
+	case "m", "mute":
+		f.answer(ctx, protocol.FinalAllow, rest, muteOf)
 	case "d", "deny":
-		f.answer(ctx, protocol.FinalDeny, rest, false)
+		f.answer(ctx, protocol.FinalDeny, rest, nil)
 	default:
 		f.printf("   please say:\n%s", faceHelp)
 	}
@@ -173,9 +178,9 @@ func (f *face) list() {
 	}
 }
 
-// answer answers the ask that words begin with the number of, and grants what is
-// suggested for it if that is wanted.
-func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string, granting bool) {
+// answer answers the ask that words begin with the number of, and grants what
+// granting makes of it, if that is wanted.
+func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string, granting func(pending.Item) (protocol.Grant, error)) {
 	number, reason, _ := strings.Cut(strings.TrimSpace(words), " ")
 	n, err := strconv.Atoi(number)
 	i := slices.IndexFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
@@ -185,8 +190,8 @@ func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words s
 		return
 	}
 	a := protocol.Answer{Ask: f.shown[i].item.Ask.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)}
-	if granting {
-		g, err := sessionGrant(f.shown[i].item)
+	if granting != nil {
+		g, err := granting(f.shown[i].item)
 		if err != nil {
 			f.printf("   nothing is answered: %v; `a %d` allows this call alone\n", err, n)
 			return
@@ -252,10 +257,18 @@ func (f *face) show(s *shownAsk, frozen []string) {
 	for _, line := range frozen {
 		f.printf("   FROZEN  %s\n", line)
 	}
-	f.printf("   %s\n", callLine(p, 4000))
+	_, asked := byModule(p)
+	if asked {
+		f.authorization(p)
+	} else {
+		f.printf("   %s\n", callLine(p, 4000))
+	}
 	f.input(p.Ask)
 	f.printf("   in      %s\n", p.Ask.Cwd)
 	for _, e := range p.Asks {
+		if e.ByModule() {
+			continue // it is what the prompt is about
+		}
 		only := ""
 		if e.HumanOnly {
 			only = ", for a person alone"
@@ -265,10 +278,11 @@ func (f *face) show(s *shownAsk, frozen []string) {
 	for _, t := range p.Trail {
 		f.printf("   judge   %s: %s %s %s\n", t.Link, t.Verdict, t.Failure, protocol.Safe(t.Reason, 400, false))
 	}
-	if g := p.Prompt.Guidance; g != "" {
+	if g := p.Prompt.Guidance; g != "" && !asked {
 		f.printf("   note    %s\n", protocol.Safe(g, 1000, false))
 	}
-	keys := fmt.Sprintf("a %d · d %d [REASON]", s.number, s.number)
+	allow, deny := labels(p.Prompt, fmt.Sprintf("a %d", s.number), fmt.Sprintf("d %d [REASON]", s.number))
+	keys := allow + " · " + deny
 	if g, err := sessionGrant(s.item); err == nil {
 		f.printf("   grant   %s\n", grantLine(g))
 		for _, line := range leftLines(s.item, g) {
@@ -276,7 +290,18 @@ func (f *face) show(s *shownAsk, frozen []string) {
 		}
 		keys += fmt.Sprintf(" · g %d", s.number)
 	}
+	if _, err := muteOf(s.item); err == nil {
+		keys += fmt.Sprintf(" · m %d = allow, and don't ask again", s.number)
+	}
 	f.printf("   until   %s (%s left)        %s\n", moment(p.Deadline), age(time.Until(p.Deadline)), keys)
+}
+
+// authorization shows what a permission module asks a person for. Not by printf,
+// which lets no style through: each piece of it went through Safe.
+func (f *face) authorization(p protocol.Pending) {
+	for _, line := range (authorization{p: p, styled: f.styled}).lines() {
+		io.WriteString(f.out, "   "+line+"\n") //nolint:errcheck // a screen that is gone shows nothing
+	}
 }
 
 // input shows every field of a call, long ones cut, and says what it does not

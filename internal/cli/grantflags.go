@@ -18,6 +18,8 @@ type grantFlags struct {
 	scope, surface, expires string
 	patterns                []string
 	uses                    int
+	// mute turns off the permission check that asks, and grants nothing else.
+	mute bool
 }
 
 // never is the word for a grant without an end.
@@ -27,11 +29,12 @@ func (f *grantFlags) flags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.scope, "grant", "", "with allow: remember it, for this session, tree, project or agent")
 	fl.StringArrayVar(&f.patterns, "pattern", nil, "with --grant: what to allow from now on, instead of the suggestion; may be given again")
 	fl.StringVar(&f.surface, "surface", "", "with --grant: the surface of the patterns; left out, that of the suggestion")
-	fl.StringVar(&f.expires, "expires", "", "with --grant: how long it holds, as 30m or 2026-03-02T18:00:00Z, or never (default 8h)")
+	fl.BoolVar(&f.mute, "mute", false, "with allow: don't ask again: turn the permission check that asks off for the rest of the agent's session")
+	fl.StringVar(&f.expires, "expires", "", "with --grant or --mute: how long it holds, as 30m or 2026-03-02T18:00:00Z, or never (default 8h)")
 	fl.IntVar(&f.uses, "uses", 0, "with --grant: how many calls it may let pass; 0 is no limit")
 }
 
-func (f *grantFlags) given() bool { return f.scope != "" }
+func (f *grantFlags) given() bool { return f.scope != "" || f.mute }
 
 // check refuses flags that do not go together, before anything is looked up.
 func (f *grantFlags) check(verdict protocol.FinalChoice, edited bool) error {
@@ -41,6 +44,8 @@ func (f *grantFlags) check(verdict protocol.FinalChoice, edited bool) error {
 		return usagef("--pattern, --surface, --expires and --uses go with --grant session, tree, project or agent")
 	case !f.given():
 		return nil
+	case f.mute:
+		return f.checkMute(verdict, edited)
 	case verdict != protocol.FinalAllow:
 		return usagef("--grant goes with allow: to refuse such calls from now on, write a deny rule")
 	case edited:
@@ -50,6 +55,20 @@ func (f *grantFlags) check(verdict protocol.FinalChoice, edited bool) error {
 	}
 	if err := new(protocol.Scope).UnmarshalText([]byte(f.scope)); err != nil {
 		return usagef("--grant %q: want session, tree, project or agent", protocol.Safe(f.scope, 40, false))
+	}
+	_, err := f.end(time.Now())
+	return err
+}
+
+// checkMute is check for --mute.
+func (f *grantFlags) checkMute(verdict protocol.FinalChoice, edited bool) error {
+	switch {
+	case f.scope != "" || len(f.patterns) > 0 || f.surface != "" || f.uses != 0:
+		return usagef("--mute turns one permission check off and grants nothing else: leave --grant, --pattern, --surface and --uses out")
+	case verdict != protocol.FinalAllow:
+		return usagef("--mute goes with allow: a check is turned off by whoever allows what it asks about")
+	case edited:
+		return usagef("--mute does not go with --input: answer without it, and turn the check off at its next ask")
 	}
 	_, err := f.end(time.Now())
 	return err
@@ -78,6 +97,10 @@ func (f *grantFlags) grant(item pending.Item) (*protocol.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.mute {
+		g, err := desk.Mute(item, end)
+		return &g, err
+	}
 	g, err := desk.Grant(item, protocol.Scope(f.scope), f.surface, f.patterns, end, f.uses)
 	switch s := protocol.Scope(f.scope); {
 	case err == nil:
@@ -91,6 +114,9 @@ func (f *grantFlags) grant(item pending.Item) (*protocol.Grant, error) {
 
 // grantLine is a grant in one line, for whoever is about to give it.
 func grantLine(g protocol.Grant) string {
+	if grants.OfModules(g) {
+		return protocol.Safe(fmt.Sprintf("that the check %s does not ask again, for %s, %s; what it blocks stays blocked", strings.Join(g.Patterns, " and "), scopeText(g.Scope), untilText(g.Expires)), 2000, false)
+	}
 	quoted := make([]string, len(g.Patterns))
 	for i, p := range g.Patterns {
 		quoted[i] = `"` + p + `"`

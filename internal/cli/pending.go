@@ -26,7 +26,7 @@ func Pending(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pending",
 		Short:   "List the asks that are not decided yet",
-		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session (without\none: for its agent) would cover. What is\nfrozen stands below.",
+		Long:    "Lists the open asks of the node, oldest first: those that wait for a person, and those\nthat are still with a link; with each what a grant for its session (without\none: for its agent) would cover. What a permission module asks a person for, and what is\nfrozen, stands below.",
 		Example: "  assent pending\n  assent pending --json | jq -r .ask.id",
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,6 +89,7 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	printAuthorizations(env, items)
 	here := slices.DeleteFunc(slices.Clone(items), atParent)
 	fmt.Fprintln(env.Stdout)
 	if len(here) > 0 {
@@ -98,6 +99,27 @@ func printPending(env *Env, items []pending.Item, now time.Time) error {
 		fmt.Fprintln(env.Stdout, "what stands at terminal:parent is answered at the parent node, under the same id")
 	}
 	return nil
+}
+
+// printAuthorizations prints what permission modules ask a person for, ask by ask.
+func printAuthorizations(env *Env, items []pending.Item) {
+	styled := isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""
+	for _, i := range items {
+		if _, asked := byModule(i.Pending); !asked {
+			continue
+		}
+		fmt.Fprintf(env.Stdout, "\n%s\n", i.Ask.ID)
+		for _, line := range (authorization{p: i.Pending, styled: styled}).lines() {
+			fmt.Fprintln(env.Stdout, "  "+line)
+		}
+		allow, deny := labels(i.Prompt, "allow", "deny")
+		if allow+deny != "allowdeny" {
+			fmt.Fprintln(env.Stdout, "  "+allow+" · "+deny)
+		}
+		if _, err := muteOf(i); err == nil && !atParent(i) {
+			fmt.Fprintf(env.Stdout, "  assent answer %s allow --mute   allow, and don't ask again in this session\n", i.Ask.ID)
+		}
+	}
 }
 
 // atParent says that nobody of this node answers the ask.

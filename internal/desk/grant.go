@@ -42,6 +42,23 @@ func Grant(item pending.Item, scope protocol.Scope, surface string, patterns []s
 	return g, grants.Check(item.Pending, v, time.Now())
 }
 
+// Mute is the grant that turns the check off that asks for item, for its session:
+// "don't ask again". ErrNoGrant where none asks that can be turned off.
+func Mute(item pending.Item, end time.Time) (protocol.Grant, error) {
+	switch {
+	case item.Prompt.Check == "":
+		return protocol.Grant{}, fmt.Errorf("%w: no permission check of this node asks for this call that could be turned off", ErrNoGrant)
+	case item.Ask.Session.ID == "":
+		return protocol.Grant{}, fmt.Errorf("%w: the call names no session for the check to be turned off in", ErrNoGrant)
+	}
+	g := protocol.Grant{Scope: protocol.ScopeSession, Surface: protocol.SurfaceModule, Patterns: []string{item.Prompt.Check}}
+	if !end.IsZero() {
+		g.Expires = end.UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	v := protocol.TerminalVerdict{Verdict: protocol.FinalAllow, Grant: &g}
+	return g, grants.Check(item.Pending, v, time.Now())
+}
+
 // grantable is the surface of the first entry that a grant can clear.
 func grantable(item pending.Item) string {
 	e, _ := grants.Grantable(item.Pending)

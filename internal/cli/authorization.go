@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/pending"
+	"github.com/assent-dev/assent/pkg/protocol"
+)
+
+// authorization is an ask that a permission module, here or at a node below, puts
+// to a person, as that is shown. All words are the module's or the agent's: they
+// go through Safe, and what an answer does is said in the face's own.
+type authorization struct {
+	p      protocol.Pending
+	styled bool // the terminal shows parts of a line in bold
+}
+
+// Bounds of what is shown of a prompt, in bytes.
+const (
+	shownWords  = 2000
+	shownDetail = 4000
+	shownPart   = 200
+	shownParts  = 8
+)
+
+// byModule says whether a permission module asks for a person, and returns the
+// entry of the one that does; the zero entry where it runs at a node below.
+func byModule(p protocol.Pending) (protocol.Entry, bool) {
+	i := slices.IndexFunc(p.Asks, protocol.Entry.ByModule)
+	if i < 0 {
+		return protocol.Entry{}, p.Ask.Prompt != nil
+	}
+	return p.Asks[i], true
+}
+
+// lines are the prompt: name, description, guidance, the call with the part to
+// look at, and who asks.
+func (a authorization) lines() []string {
+	p := a.p.Prompt
+	out := []string{"Authorization required: " + protocol.Safe(p.Name, shownPart, false)}
+	for _, words := range []string{p.Description, p.Guidance} {
+		for line := range strings.SplitSeq(protocol.Safe(words, shownWords, true), "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	call, looks := a.call()
+	return append(append(append(out, call), looks...), a.asker())
+}
+
+// asker says whose check it is.
+func (a authorization) asker() string {
+	e, _ := byModule(a.p)
+	if e.Surface == "" {
+		return "asked for by a permission module of node " + protocol.Safe(a.p.Ask.Via(), protocol.MaxToken, false)
+	}
+	level, rest, _ := strings.Cut(strings.TrimPrefix(e.Origin, protocol.OriginModule), ":")
+	name, version, _ := strings.Cut(rest, "@")
+	text := fmt.Sprintf("asked for by the %s's permission module %q", level, name)
+	if version != "" {
+		text += ", version " + version
+	}
+	return protocol.Safe(text, shownPart, false)
+}
+
+// call is "tool: detail" with the highlighted parts in bold; where the terminal
+// shows none, or they lie beyond what is shown, they stand below by themselves. A
+// mark in the line would be the agent's to imitate.
+func (a authorization) call() (line string, looks []string) {
+	detail := detailOf(a.p.Ask)
+	var b strings.Builder
+	b.WriteString(protocol.Safe(a.p.Ask.Tool.Name, shownPart, false) + ": ")
+	at := 0
+	write := func(end int, bold bool) {
+		text := detail[at:end]
+		at = end
+		room := shownDetail - b.Len()
+		switch {
+		case text == "" || room <= 0:
+		case bold && a.styled:
+			b.WriteString("\x1b[1;4m" + protocol.Safe(text, room, false) + "\x1b[0m")
+		default:
+			b.WriteString(protocol.Safe(text, room, false))
+		}
+	}
+	for _, s := range partsOf(a.p.Prompt.Highlight, len(detail)) {
+		write(s.Start, false)
+		if (!a.styled || b.Len()+s.End-s.Start > shownDetail) && len(looks) < shownParts {
+			looks = append(looks, "look at "+protocol.Safe(detail[s.Start:s.End], shownPart, false))
+		}
+		write(s.End, true)
+	}
+	write(len(detail), false)
+	if b.Len() > shownDetail {
+		b.WriteString(" …")
+	}
+	return b.String(), looks
+}
+
+// partsOf are the parts that lie within a detail of so many bytes, in order and
+// one at a time: they are a module's word, perhaps of a node below.
+func partsOf(spans []protocol.Span, size int) (out []protocol.Span) {
+	spans = slices.Clone(spans)
+	slices.SortFunc(spans, func(a, b protocol.Span) int { return cmp.Or(a.Start-b.Start, a.End-b.End) })
+	at := 0
+	for _, s := range spans {
+		s.Start, s.End = max(s.Start, at), min(s.End, size)
+		if s.Start < s.End {
+			out = append(out, s)
+			at = s.End
+		}
+	}
+	return out
+}
+
+// labels are a prompt's words for what can be chosen, beside the face's own: they
+// change no key and no default.
+func labels(p protocol.Prompt, allow, deny string) (string, string) {
+	with := func(key, label string) string {
+		if label == "" {
+			return key
+		}
+		return key + " = " + protocol.Safe(label, protocol.MaxLabel, false)
+	}
+	return with(allow, p.ApproveLabel), with(deny, p.RejectLabel)
+}
+
+// muteOf is the grant by which an approver turns the check off that asks: for the
+// session, and like every grant not without an end unasked.
+func muteOf(item pending.Item) (protocol.Grant, error) {
+	return desk.Mute(item, time.Now().Add(desk.GrantLife))
+}
+
+// detailOf is the one text that says what a call is about.
+func detailOf(ask protocol.Ask) string { return mainArgument(ask.Tool.Name, ask.Tool.Input) }
