@@ -1,0 +1,243 @@
+// Package levels puts together the permission modules of a project, of the fleet
+// and of the machine that runs the gate. Start at Levels.
+package levels
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/assent-dev/assent/internal/module"
+)
+
+const (
+	// loadTime bounds the loading of one set of modules.
+	loadTime = 30 * time.Second
+	// maxProjects is how many projects' sets are kept loaded.
+	maxProjects = 64
+)
+
+// Loader is an engine: it brings modules in force, in their order, and says what
+// does not load.
+type Loader interface {
+	Load(ctx context.Context, sources []module.Source) (*module.Set, []module.Problem)
+}
+
+// Levels are the modules of one gate. Safe for concurrent use.
+type Levels struct {
+	engine  Loader
+	loading context.Context
+	stop    context.CancelFunc
+	loads   sync.WaitGroup
+
+	putting sync.Mutex // held while a level is loaded
+	given   map[module.Level]given
+	want    int
+
+	mu      sync.Mutex // held for a moment only: asks take it
+	closed  bool
+	changed func()
+
+	now   atomic.Pointer[host]
+	ready chan struct{}
+}
+
+// given is a level as it was put last.
+type given struct {
+	sources  []module.Source
+	problems []module.Problem
+}
+
+// host is what runs for every ask of this gate, at one moment.
+type host struct {
+	sources  []module.Source
+	problems []module.Problem // of those that were given, before any loading
+	state    *State
+	projects *lru.Cache[string, *project]
+}
+
+// project is the set of one project together with a host's.
+type project struct {
+	sources []module.Source
+	done    chan struct{}
+	state   *State // valid once done is closed
+}
+
+// New returns levels that are ready when each of wait has been put once. Close
+// ends what loads.
+func New(engine Loader, wait ...module.Level) *Levels {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &Levels{engine: engine, loading: ctx, stop: stop, given: map[module.Level]given{}, changed: func() {}, want: len(wait), ready: make(chan struct{})}
+	l.now.Store(newHost(nil, nil))
+	if len(wait) == 0 {
+		close(l.ready)
+	}
+	return l
+}
+
+func newHost(sources []module.Source, problems []module.Problem) *host {
+	projects, _ := lru.New[string, *project](maxProjects) // it fails for a size below one alone
+	return &host{sources: sources, problems: problems, projects: projects, state: &State{problems: problems}}
+}
+
+// Close waits for what loads. The engine stays the caller's.
+func (l *Levels) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.loads.Wait()
+}
+
+// Ready is closed when every level that New was told of is in force.
+func (l *Levels) Ready() <-chan struct{} { return l.ready }
+
+// Changed sets what is called whenever other modules than before are in force.
+func (l *Levels) Changed(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed = f
+}
+
+// Put puts all modules of a level in force, with what is wrong with others of it.
+// It returns when they are loaded; what was in force before is so until then.
+func (l *Levels) Put(level module.Level, sources []module.Source, problems []module.Problem) {
+	l.putting.Lock()
+	defer l.putting.Unlock()
+	l.given[level] = given{slices.Clone(sources), slices.Clone(problems)}
+	l.renew()
+}
+
+// Again loads once more what did not load: a worker may have been refused for want
+// of memory, or a machine too busy.
+func (l *Levels) Again() {
+	l.putting.Lock()
+	defer l.putting.Unlock()
+	if now := l.now.Load(); len(now.state.problems) > len(now.problems) {
+		l.renew()
+	}
+}
+
+// renew puts in force what was given.
+func (l *Levels) renew() {
+	fleet, user := l.given[module.LevelFleet], l.given[module.LevelUser]
+	next := newHost(slices.Concat(fleet.sources, user.sources), slices.Concat(fleet.problems, user.problems))
+	ctx, cancel := context.WithTimeout(l.loading, loadTime)
+	defer cancel()
+	next.state = l.load(ctx, next, nil)
+	if l.loading.Err() != nil {
+		return // closed: half of what should be in force is not put there
+	}
+	before := l.now.Swap(next)
+	if len(l.given) == l.want {
+		select {
+		case <-l.ready:
+		default:
+			close(l.ready)
+		}
+	}
+	if before.state.Digest() != next.state.Digest() || !slices.Equal(before.state.problems, next.state.problems) {
+		l.mu.Lock()
+		changed := l.changed
+		l.mu.Unlock()
+		changed()
+	}
+}
+
+func (l *Levels) load(ctx context.Context, h *host, project []module.Source) *State {
+	set, problems := l.engine.Load(ctx, slices.Concat(project, h.sources))
+	return &State{set: set, problems: slices.Concat(h.problems, problems)}
+}
+
+// In returns the checks of this moment for an ask of a project that brought these
+// modules, which go first. Never nil. Where they are not loaded before ctx ends,
+// the checks of the others are asked, and what they pass is a failure.
+func (l *Levels) In(ctx context.Context, project []module.Source) *State {
+	h := l.now.Load()
+	if len(project) == 0 {
+		return h.state
+	}
+	p := l.project(h, project)
+	select {
+	case <-p.done:
+		return p.state
+	case <-ctx.Done():
+		return h.state.lacking(project[0], "the project's modules are still being loaded")
+	}
+}
+
+// project finds the set of a project, or has it loaded: once, whoever asks, and
+// for those who ask again when this ask is over.
+func (l *Levels) project(h *host, sources []module.Source) *project {
+	key := keyOf(sources)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p, ok := h.projects.Get(key); ok && slices.Equal(p.sources, sources) {
+		return p
+	}
+	p := &project{sources: slices.Clone(sources), done: make(chan struct{})}
+	if l.closed {
+		p.state = h.state.lacking(sources[0], "the gate is stopping")
+		close(p.done)
+		return p
+	}
+	h.projects.Add(key, p)
+	l.loads.Go(func() {
+		defer close(p.done)
+		ctx, cancel := context.WithTimeout(l.loading, loadTime)
+		defer cancel()
+		p.state = l.load(ctx, h, p.sources)
+		if ctx.Err() != nil { // not what these modules are, but how long this took
+			p.state = p.state.lacking(sources[0], "the project's modules could not be loaded in time")
+			h.projects.Remove(key)
+		}
+	})
+	return p
+}
+
+// keyOf finds a project's modules again without a look at their code: who brings
+// other code under the same names takes the place of the one before.
+func keyOf(sources []module.Source) string {
+	var b strings.Builder
+	for _, s := range sources {
+		b.WriteString(s.Root + "\x00" + s.Name + "\x00")
+	}
+	return b.String()
+}
+
+// State is what is in force at one moment. Immutable, safe for concurrent use.
+type State struct {
+	set      *module.Set
+	problems []module.Problem
+	// lack is why not everything that should be asked can be.
+	lack string
+	who  module.Source
+}
+
+// lacking is s where a project's modules are not there yet.
+func (s *State) lacking(who module.Source, why string) *State {
+	return &State{set: s.set, lack: why, who: who, problems: append(slices.Clone(s.problems), module.Problem{Module: who.Name, Level: who.Level, Message: why})}
+}
+
+// Check asks the checks about a call.
+func (s *State) Check(ctx context.Context, call module.Call) module.Verdict {
+	v := s.set.Check(ctx, call)
+	if s.lack != "" && v.Decision == module.Pass {
+		return module.Verdict{Decision: module.Request, Failure: s.lack, Check: module.Check{Level: s.who.Level, Module: s.who.Name}, Took: v.Took}
+	}
+	return v
+}
+
+// Checks are all of them, in order.
+func (s *State) Checks() []module.Check { return s.set.Checks() }
+
+// Digest identifies the modules that are loaded, "" for none.
+func (s *State) Digest() string { return s.set.Digest() }
+
+// Problems are the modules that should be in force and are not.
+func (s *State) Problems() []module.Problem { return slices.Clone(s.problems) }
