@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,9 @@ func confine(memory int64) error {
 	if err != nil {
 		return fmt.Errorf("confining the worker: %w", err)
 	}
+	if err := closeInherited(); err != nil {
+		return fmt.Errorf("confining the worker: %w", err)
+	}
 	runtime.GOMAXPROCS(2) // one for the script, one for the collector
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(memory / 2)
@@ -42,6 +46,31 @@ func confine(memory int64) error {
 	for _, l := range limits {
 		if err := unix.Setrlimit(l.of, &unix.Rlimit{Cur: l.to, Max: l.to}); err != nil {
 			return fmt.Errorf("confining the worker: limit of %s to %d: %w", l.what, l.to, err)
+		}
+	}
+	return nil
+}
+
+// closeInherited closes what the process got from whoever started its engine, and
+// the engine knows nothing of. What is left is the runtime's own: its poller, and
+// the files that say how much processor time there is.
+func closeInherited() error {
+	const dir = "/proc/self/fd/"
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		to, err := os.Readlink(dir + entry.Name())
+		if err != nil || strings.HasPrefix(to, "anon_inode:") || strings.HasPrefix(to, "/sys/fs/cgroup/") {
+			continue // closed since, as the one that listed them, or the runtime's
+		}
+		if err := unix.Close(fd); err != nil {
+			return fmt.Errorf("closing descriptor %d: %w", fd, err)
 		}
 	}
 	return nil

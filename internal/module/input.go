@@ -77,7 +77,7 @@ func newTool(ask *protocol.Ask) toolInput {
 		t.Path, t.Detail = &f.Path, f.Path
 		abs, rel, inside := lexical(f.Path, ask)
 		t.AbsolutePath = &abs
-		if inside {
+		if inside && rel != "" {
 			t.ProjectPath = &rel
 		}
 	default:
