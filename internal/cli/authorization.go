@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/desk"
+	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
@@ -73,7 +74,7 @@ func (a authorization) asker() string {
 // shows none, or they lie beyond what is shown, they stand below by themselves. A
 // mark in the line would be the agent's to imitate.
 func (a authorization) call() (line string, looks []string) {
-	detail := detailOf(a.p.Ask)
+	detail := module.Detail(&a.p.Ask)
 	var b strings.Builder
 	b.WriteString(protocol.Safe(a.p.Ask.Tool.Name, shownPart, false) + ": ")
 	at := 0
@@ -136,6 +137,3 @@ func labels(p protocol.Prompt, allow, deny string) (string, string) {
 func muteOf(item pending.Item) (protocol.Grant, error) {
 	return desk.Mute(item, time.Now().Add(desk.GrantLife))
 }
-
-// detailOf is the one text that says what a call is about.
-func detailOf(ask protocol.Ask) string { return mainArgument(ask.Tool.Name, ask.Tool.Input) }

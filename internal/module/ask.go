@@ -23,21 +23,21 @@ func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, e
 			return []result{{Error: "it does not load: " + no.Error()}}, nil
 		case errors.As(err, &no):
 			// What stands before it is asked first.
-			return e.put(p, &o, frame)
+			return e.put(p, w, &o, frame)
 		case err != nil:
 			return nil, err
 		}
 		o.Steps = append(o.Steps, step{Module: s.module.number, Checks: s.checks})
 	}
-	return e.put(p, &o, frame)
+	return e.put(p, w, &o, frame)
 }
 
 // put sends an order to ask and takes what comes for it.
-func (e *Engine) put(p *process, o *order, frame []planned) ([]result, error) {
-	r, err := p.do(o, e.cfg.CallTime, wallFactor*e.cfg.CallTime)
+func (e *Engine) put(p *process, w *walk, o *order, frame []planned) ([]result, error) {
+	r, err := p.do(o, w.time, wallFactor*w.time)
 	if errors.Is(err, errTime) {
 		e.metrics.worker("time")
-		return nil, fmt.Errorf("%w (%s)", err, e.cfg.CallTime)
+		return nil, fmt.Errorf("%w (%s)", err, w.time)
 	}
 	if err != nil {
 		e.metrics.worker("died")

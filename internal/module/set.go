@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -101,7 +102,7 @@ func (s *Set) Check(ctx context.Context, call Call) Verdict {
 	steps := s.plan(&call)
 	v := Verdict{Decision: Pass}
 	if len(steps) > 0 {
-		w := walk{ctx: ctx, set: s, steps: steps, began: began}
+		w := walk{ctx: ctx, set: s, steps: steps, began: began, time: cmp.Or(call.Time, s.engine.cfg.CallTime)}
 		v = w.run(&call.Ask)
 	}
 	v.Took = time.Since(began)

@@ -11,6 +11,8 @@ type Call struct {
 	Ask protocol.Ask
 	// Off says which checks are turned off for the session of the ask; nil: none.
 	Off func(Check) bool
+	// Time is what a check may take of a processor, as Config.CallTime; 0: that.
+	Time time.Duration
 }
 
 // Decision is what the checks say of a call. There is no allow: a module only

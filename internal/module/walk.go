@@ -31,6 +31,7 @@ type walk struct {
 	set    *Set
 	steps  []planned // not asked yet
 	began  time.Time
+	time   time.Duration // what a frame may take of a processor
 	ask    string
 	input  jsontext.Value
 	detail string

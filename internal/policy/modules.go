@@ -6,7 +6,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Bounds of how long the checks of permission modules may take for one call.
+// Bounds of how long a check of a permission module may take for one call.
 const (
 	DefaultModuleTime = 10 * time.Millisecond
 	MaxModuleTime     = time.Second
@@ -18,7 +18,7 @@ type Modules struct {
 	// OnFailure is Ask or Deny: what becomes of a call of which a check could say
 	// nothing.
 	OnFailure Action
-	// CallTime is how long the checks may take for one call.
+	// CallTime is how much of a processor's time a check may take for one call.
 	CallTime time.Duration
 	// Strict: while a module does not load, nothing is allowed.
 	Strict bool

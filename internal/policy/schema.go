@@ -84,7 +84,7 @@ type schemaLimits struct {
 
 type schemaModules struct {
 	OnFailure string         `json:"onFailure,omitempty" jsonschema:"enum=ask,enum=deny,default=ask" jsonschema_description:"What becomes of a call of which a check could say nothing: it threw, or ran out of time."`
-	CallTime  schemaDuration `json:"callTime,omitempty" jsonschema_description:"How long the checks may take for one call: more than 0, at most 1s. Default 10ms."`
+	CallTime  schemaDuration `json:"callTime,omitempty" jsonschema_description:"How much of a processor's time a check may take for one call: more than 0, at most 1s. Default 10ms."`
 	Strict    bool           `json:"strict,omitempty" jsonschema_description:"While a module does not load, nothing is allowed."`
 }
 

@@ -32,14 +32,24 @@ type Modules interface {
 
 // Checks are the checks of one moment. Immutable, safe for concurrent use.
 type Checks interface {
-	// Check asks them about a call; it ends soon after ctx does. A verdict of no
-	// known decision is a failure.
+	// Check asks them about a call, each for call.Time at most; it ends soon after
+	// ctx does. A verdict of no known decision is a failure.
 	Check(ctx context.Context, call module.Call) module.Verdict
 	// Digest identifies the modules that were loaded, "" for none.
 	Digest() string
 	// Problems are the modules that should be in force and are not.
 	Problems() []module.Problem
 }
+
+// noChecks are the checks where no module is in force. What a project could not
+// bundle may stand beside them.
+type noChecks struct{}
+
+func (noChecks) Check(context.Context, module.Call) module.Verdict {
+	return module.Verdict{Decision: module.Pass}
+}
+func (noChecks) Digest() string             { return "" }
+func (noChecks) Problems() []module.Problem { return nil }
 
 // checked is what the permission modules say of a call. The zero value: nothing.
 type checked struct {
@@ -100,7 +110,7 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 	}()
 	checks := g.modules.In(ctx, project.modules)
 	if checks == nil {
-		return checked{}
+		checks = noChecks{}
 	}
 	c.digest = checks.Digest()
 	if r.ruling.Action != policy.Ask && r.ruling.Action != policy.Allow {
@@ -112,19 +122,32 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 		c.deny(unloadedEntry(problems[0]), protocol.Unavailable, problems[0].Module)
 		return c
 	}
-	v, muted := g.walk(ctx, checks, ask)
+	call := module.Call{Ask: ask, Time: settings.CallTime}
+	v, muted := g.walk(ctx, checks, call)
 	said := g.judged(ask, settings, v)
+	if v.Decision == module.Request && v.Check.Level == module.LevelProject {
+		// The first of them speaks, and a project's are the first. But they come from
+		// the agent's host: a request of theirs must not stand in for a block.
+		call.Off = func(c module.Check) bool { return c.Level == module.LevelProject }
+		if others := g.judged(ask, settings, checks.Check(ctx, call)); others.stricter(said) {
+			said = others
+		}
+	}
 	said.digest, said.muted = c.digest, muted
 	return said
+}
+
+// stricter says whether c tightens a ruling more than what another says.
+func (c checked) stricter(than checked) bool {
+	return c.entry.Surface != "" && c.entry.Action < than.entry.Action
 }
 
 // walk asks the checks. A check that asks for a person, and which an approver
 // turned off for the session, is left out and the others are asked anew: that way
 // a check is turned off only where it asks, and its block of another call stands.
-func (g *Gate) walk(ctx context.Context, checks Checks, ask protocol.Ask) (v module.Verdict, muted []string) {
+func (g *Gate) walk(ctx context.Context, checks Checks, call module.Call) (v module.Verdict, muted []string) {
 	off := map[string]bool{}
 	for turn := 0; ; turn++ {
-		call := module.Call{Ask: ask}
 		if len(off) > 0 {
 			call.Off = func(c module.Check) bool { return off[c.ID()] }
 		}
@@ -132,7 +155,7 @@ func (g *Gate) walk(ctx context.Context, checks Checks, ask protocol.Ask) (v mod
 		if v.Decision != module.Request || v.Failure != "" || turn == maxMuted || off[v.Check.ID()] {
 			return v, muted
 		}
-		grant, ok := g.muted(ctx, ask, v.Check.ID())
+		grant, ok := g.muted(ctx, call.Ask, v.Check.ID())
 		if !ok {
 			return v, muted
 		}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/assent-dev/assent/internal/grants"
 	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
@@ -84,6 +87,93 @@ func TestModulesAndRulesTogether(t *testing.T) {
 				t.Errorf("the record holds %+v", stored)
 			}
 		})
+	}
+}
+
+// TestWhatAProjectBringsHidesNoBlock: its modules speak first, and come from the
+// agent's host; the operator's say no all the same. Among the operator's own the
+// first one speaks.
+func TestWhatAProjectBringsHidesNoBlock(t *testing.T) {
+	t.Parallel()
+	at := func(level module.Level, name, says string) scriptedCheck {
+		return scriptedCheck{name: name, level: level, says: map[string]string{"git tag": says}}
+	}
+	project, fleet, user := module.LevelProject, module.LevelFleet, module.LevelUser
+	for name, row := range map[string]struct {
+		settings []string
+		checks   []scriptedCheck
+		outcome  protocol.Outcome
+		check    string
+	}{
+		"a project's request":                              {nil, []scriptedCheck{at(project, "p", "request"), at(fleet, "f", "")}, protocol.NoApprover, "p"},
+		"a project's request before the fleet's":           {nil, []scriptedCheck{at(project, "p", "request"), at(fleet, "f", "request")}, protocol.NoApprover, "p"},
+		"a project's request before the fleet's block":     {nil, []scriptedCheck{at(project, "p", "request"), at(fleet, "f", "block")}, protocol.DeniedByModule, "f"},
+		"a project's request before the user's block":      {nil, []scriptedCheck{at(project, "p", "request"), at(project, "q", "request"), at(fleet, "f", ""), at(user, "u", "block")}, protocol.DeniedByModule, "u"},
+		"a project's request before a failure":             {nil, []scriptedCheck{at(project, "p", "request"), at(fleet, "f", "fail")}, protocol.NoApprover, "p"},
+		"a project's request before a failure that denies": {[]string{failDeny}, []scriptedCheck{at(project, "p", "request"), at(fleet, "f", "fail")}, protocol.Unavailable, "f"},
+		"a project's block":                                {nil, []scriptedCheck{at(project, "p", "block"), at(fleet, "f", "block")}, protocol.DeniedByModule, "p"},
+		"a project's failure before the fleet's block":     {nil, []scriptedCheck{at(project, "p", "fail"), at(fleet, "f", "block")}, protocol.DeniedByModule, "f"},
+		"the fleet's request before its own block":         {nil, []scriptedCheck{at(fleet, "f", "request"), at(fleet, "g", "block")}, protocol.NoApprover, "f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, modulesPolicy(row.settings...))
+			r.denying()
+			r.checking("g1", newModules(row.checks...))
+			a := r.agent("ci")
+			d := a.decide(a.bash("git tag"))
+			if d.Outcome != row.outcome || d.MatchedPattern != row.check {
+				t.Errorf("%s by %s, want %s by %s", d.Outcome, d.MatchedPattern, row.outcome, row.check)
+			}
+		})
+	}
+}
+
+// TestWhatAProjectCouldNotBundleCounts where nothing else is in force, too.
+func TestWhatAProjectCouldNotBundleCounts(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		settings []string
+		brought  brought
+		outcome  protocol.Outcome
+	}{
+		"nothing brought, strictly": {[]string{strictOn}, brought{}, ""},
+		"a problem":                 {nil, brought{problems: oneProblem}, ""},
+		"a problem, strictly":       {[]string{strictOn}, brought{problems: oneProblem}, protocol.Unavailable},
+	} {
+		r := newRig(t, modulesPolicy(row.settings...))
+		m := newModules()
+		m.set(moduleState{})
+		g := r.checking("g1", m)
+		ask := r.agent("ci").bash("git tag")
+		s := g.policy.current()
+		got := g.moduled(context.Background(), ask, row.brought, ruled{ruling: s.Rule(grants.Call(ask)), snapshot: s})
+		if got.checked.outcome != row.outcome || (got.ruling.Action == policy.Allow) != (row.outcome == "") {
+			t.Errorf("%s: %s, %v", name, got.checked.outcome, got.ruling.Action)
+		}
+	}
+}
+
+// TestTheModulesAreGivenThePolicysTime for a call.
+func TestTheModulesAreGivenThePolicysTime(t *testing.T) {
+	t.Parallel()
+	var given atomic.Int64
+	r := newRig(t, modulesPolicy(`"modules":{"callTime":"25ms"}`))
+	m := newModules()
+	m.set(moduleState{digest: "sha256:one", say: func(c module.Call) module.Verdict {
+		given.Store(int64(c.Time))
+		return module.Verdict{Decision: module.Pass}
+	}})
+	g := r.checking("g1", m)
+	a := r.agent("ci")
+	want(t, a.decide(a.bash("git log")), allow, protocol.AllowedByRule)
+	if given.Load() != int64(25*time.Millisecond) {
+		t.Errorf("given %s", time.Duration(given.Load()))
+	}
+	g.inForce(r.put(modulesPolicy()))
+	want(t, a.decide(a.bash("git log")), allow, protocol.AllowedByRule)
+	if given.Load() != int64(policy.DefaultModuleTime) {
+		t.Errorf("where the policy says nothing, given %s", time.Duration(given.Load()))
 	}
 }
 
