@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -17,12 +18,20 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assent-dev/assent/internal/bus"
+	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/node/nodetest"
 	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == module.WorkerCommand { // an engine of modules runs its workers so
+		if err := module.Work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	nodetest.Patient()
 	goleak.VerifyTestMain(m)
 }
