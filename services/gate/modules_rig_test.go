@@ -125,8 +125,6 @@ func (s *moduleState) Check(_ context.Context, call module.Call) module.Verdict 
 // checking is a gate with modules.
 func (r *rig) checking(name string, m Modules) *served {
 	r.t.Helper()
-	g := r.newGate(name, r.Connect(r.t, protocol.RoleGate, name))
-	g.modules = m
-	g.start()
-	return g
+	r.modules = m
+	return r.gate(name)
 }

@@ -25,6 +25,7 @@ type law struct {
 	delegates         bool
 	allowed, excluded []string
 	linkTimeout       string
+	onFailure         string // of permission modules
 }
 
 // article is one rule; action "human" is an ask that only a person answers.
@@ -61,6 +62,9 @@ func policyOf(l law) string {
 	}
 	if l.linkTimeout != "" {
 		parts = append(parts, fmt.Sprintf(`"linkTimeout": %q`, l.linkTimeout))
+	}
+	if l.onFailure != "" {
+		parts = append(parts, fmt.Sprintf(`"modules": {"onFailure": %q}`, l.onFailure))
 	}
 	return "{" + strings.Join(parts, ",\n") + "}"
 }

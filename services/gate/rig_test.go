@@ -54,6 +54,8 @@ type rig struct {
 	term *nats.Conn
 	open *pending.Store // as a terminal sees it
 	log  *slog.Logger   // the gates'; nil: the test's
+	// modules are the gates'.
+	modules Modules
 
 	mu    sync.Mutex
 	gates []*served
@@ -109,7 +111,7 @@ func (r *rig) gate(name string) *served {
 func (r *rig) newGate(name string, nc *nats.Conn) *served {
 	r.t.Helper()
 	g := &served{t: r.t, nc: nc, done: make(chan error, 1)}
-	g.Gate = must(New(context.Background(), nc, Config{Node: nodetest.Name, Name: name, Logger: cmp.Or(r.log, nodetest.Logger(r.t))}))(r.t)
+	g.Gate = must(New(context.Background(), nc, Config{Node: nodetest.Name, Name: name, Logger: cmp.Or(r.log, nodetest.Logger(r.t)), Modules: r.modules}))(r.t)
 	g.times = quick
 	r.mu.Lock()
 	defer r.mu.Unlock()

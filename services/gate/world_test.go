@@ -50,9 +50,13 @@ type play struct {
 	changed bool
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldWith(t, nil) }
+
+// newWorldWith is a world whose gates have permission modules.
+func newWorldWith(t *testing.T, modules Modules) *world {
 	t.Helper()
 	w := &world{rig: newRig(t, policyOf(law{base: "ask", kind: "human"}))}
+	w.modules = modules
 	w.log = slog.New(slog.DiscardHandler) // everything is broken here, on purpose
 	w.judge = w.Connect(t, protocol.RoleJudge, "j")
 	for _, name := range worldLinks {
