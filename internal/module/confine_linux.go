@@ -20,6 +20,8 @@ const maxFiles = 8
 // functions call back into scripts on it.
 const maxStack = 64 << 20
 
+const gcPercent = 800
+
 // confine gives up what this process could do to its host: memory beyond what a
 // module needs, files, other programs.
 func confine(memory int64) error {
@@ -32,6 +34,8 @@ func confine(memory int64) error {
 	}
 	runtime.GOMAXPROCS(2) // one for the script, one for the collector
 	debug.SetMaxStack(maxStack)
+	// A collection costs the more calls the smaller the heap; memory is there.
+	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memory / 2)
 	limits := []struct {
 		what string

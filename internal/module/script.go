@@ -58,6 +58,9 @@ func newScript(name, code string) (s *script, checks string, err error) {
 	s.vm.SetTimeSource(func() time.Time { return s.now })
 	s.vm.SetRandSource(func() float64 { return s.chance.Float64() })
 	err = s.guard(func() error {
+		if err := fastParse(s.vm); err != nil {
+			return err
+		}
 		seal, err := s.vm.RunProgram(hardenProgram)
 		if err != nil {
 			return err
