@@ -13,7 +13,7 @@ func main() {
 		cli.Up,
 		cli.Ask, cli.Hook, cli.Install, cli.Uninstall,
 		cli.Pending, cli.Answer, cli.Grants, cli.Freeze, cli.Thaw,
-		cli.Log, cli.Links, cli.Doctor, cli.Health, cli.Policy, cli.Creds,
+		cli.Log, cli.Links, cli.Doctor, cli.Health, cli.Policy, cli.Module, cli.Creds,
 		cli.Gate, cli.Judge, cli.Terminal, cli.Auditor, cli.Node,
 		cli.Bench, cli.ModuleWorker,
 	))

@@ -10,7 +10,7 @@ import (
 )
 
 // all is the table of main.go, which a test there holds against this one.
-var all = []Command{Up, Ask, Hook, Install, Uninstall, Pending, Answer, Freeze, Thaw, Log, Links, Doctor, Health, Policy, Creds, Gate, Judge, Terminal, Auditor, Node, Bench}
+var all = []Command{Up, Ask, Hook, Install, Uninstall, Pending, Answer, Freeze, Thaw, Log, Links, Doctor, Health, Policy, Module, Creds, Gate, Judge, Terminal, Auditor, Node, Bench}
 
 func testEnv() (*Env, *bytes.Buffer, *bytes.Buffer) {
 	var out, errs bytes.Buffer

@@ -73,8 +73,8 @@ declare module "@assent/permissions" {
     /** The folder of this module, as its author knows it: a name, nothing to read from. */
     permissionRoot: string;
     session: PermissionSession;
-    /** The project that the call belongs to, where the adapter said one. */
-    project?: PermissionProject;
+    /** The project that the call belongs to; its fields are "" where the adapter said none. */
+    project: PermissionProject;
     tool: PermissionToolInput;
   }
 
@@ -97,8 +97,10 @@ declare module "@assent/permissions" {
   export type PermissionToolName = BuiltInToolName | (string & {});
 
   interface BasePermissionToolInput<TName extends string, TInput> {
-    /** The exact name. */
+    /** The exact name; of a built-in tool the name of its kind, so "bash" of an agent's "Bash" too. */
     toolName: TName;
+    /** The exact name always, as the agent says it. */
+    agentToolName: string;
     /** The input as the agent sent it. */
     input: TInput;
     /** The call in one text, as the approver sees it; highlights are parts of it. */
