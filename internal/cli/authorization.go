@@ -120,16 +120,13 @@ func partsOf(spans []protocol.Span, size int) (out []protocol.Span) {
 	return out
 }
 
-// labels are a prompt's words for what can be chosen, beside the face's own: they
-// change no key and no default.
-func labels(p protocol.Prompt, allow, deny string) (string, string) {
-	with := func(key, label string) string {
-		if label == "" {
-			return key
-		}
-		return key + " = " + protocol.Safe(label, protocol.MaxLabel, false)
+// labelled is a key, or an answer as it is typed, with the module's word for it:
+// that changes no key and no default.
+func labelled(key, label string) string {
+	if label == "" {
+		return key
 	}
-	return with(allow, p.ApproveLabel), with(deny, p.RejectLabel)
+	return key + " = " + protocol.Safe(label, protocol.MaxLabel, false)
 }
 
 // muteOf is the grant by which an approver turns the check off that asks: for the

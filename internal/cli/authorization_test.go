@@ -102,15 +102,20 @@ func TestAPartToLookAtIsNeverCutAway(t *testing.T) {
 // TestLabelsChangeWordsOnly: every key stays what it is.
 func TestLabelsChangeWordsOnly(t *testing.T) {
 	t.Parallel()
-	for want, p := range map[string]protocol.Prompt{
-		"a 1 · d 1":                    {},
-		"a 1 = Tag it · d 1":           {ApproveLabel: "Tag it"},
-		"a 1 = deny · d 1 = allow":     {ApproveLabel: "deny", RejectLabel: "allow"},
-		"a 1 = x·[2J · d 1 = Not now.": {ApproveLabel: "x\x1b[2J", RejectLabel: "Not now."},
+	for label, want := range map[string]string{
+		"": "a 1", "Tag it": "a 1 = Tag it", "deny": "a 1 = deny", "d 1": "a 1 = d 1", "x\x1b[2J\ny": "a 1 = x·[2J y", strings.Repeat("x", 99): "a 1 = " + strings.Repeat("x", 61) + "…",
 	} {
-		if allow, deny := labels(p, "a 1", "d 1"); allow+" · "+deny != want {
-			t.Errorf("%s · %s, want %s", allow, deny, want)
+		if got := labelled("a 1", label); got != want {
+			t.Errorf("%q: %q, want %q", label, got, want)
 		}
+	}
+	env, out, _ := testEnv()
+	item := tagAsk("git tag v1", func(p *protocol.Pending) { p.Prompt.EditLabel, p.Prompt.RejectLabel = "Change", "Wait" })
+	if err := printPending(env, []pending.Item{item}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "\n  allow · allow --input = Change · deny = Wait\n") {
+		t.Error(out)
 	}
 }
 

@@ -281,8 +281,7 @@ func (f *face) show(s *shownAsk, frozen []string) {
 	if g := p.Prompt.Guidance; g != "" && !asked {
 		f.printf("   note    %s\n", protocol.Safe(g, 1000, false))
 	}
-	allow, deny := labels(p.Prompt, fmt.Sprintf("a %d", s.number), fmt.Sprintf("d %d [REASON]", s.number))
-	keys := allow + " · " + deny
+	keys := labelled(fmt.Sprintf("a %d", s.number), p.Prompt.ApproveLabel) + " · " + labelled(fmt.Sprintf("d %d [REASON]", s.number), p.Prompt.RejectLabel)
 	if g, err := sessionGrant(s.item); err == nil {
 		f.printf("   grant   %s\n", grantLine(g))
 		for _, line := range leftLines(s.item, g) {

@@ -254,6 +254,9 @@ func details(d protocol.Decision) string {
 	if d.Grant != nil {
 		rows = append(rows, [2]string{"granted", grantLine(*d.Grant)})
 	}
+	if d.Policy.Modules != "" {
+		rows = append(rows, [2]string{"modules", d.Policy.Modules})
+	}
 	if d.Policy.Grants != "" {
 		rows = append(rows, [2]string{"by grant", strings.ReplaceAll(d.Policy.Grants, ",", ", ")})
 	}

@@ -112,9 +112,8 @@ func printAuthorizations(env *Env, items []pending.Item) {
 		for _, line := range (authorization{p: i.Pending, styled: styled}).lines() {
 			fmt.Fprintln(env.Stdout, "  "+line)
 		}
-		allow, deny := labels(i.Prompt, "allow", "deny")
-		if allow+deny != "allowdeny" {
-			fmt.Fprintln(env.Stdout, "  "+allow+" · "+deny)
+		if p := i.Prompt; p.ApproveLabel+p.EditLabel+p.RejectLabel != "" {
+			fmt.Fprintln(env.Stdout, "  "+labelled("allow", p.ApproveLabel)+" · "+labelled("allow --input", p.EditLabel)+" · "+labelled("deny", p.RejectLabel))
 		}
 		if _, err := muteOf(i); err == nil && !atParent(i) {
 			fmt.Fprintf(env.Stdout, "  assent answer %s allow --mute   allow, and don't ask again in this session\n", i.Ask.ID)

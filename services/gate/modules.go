@@ -146,7 +146,7 @@ func (c checked) stricter(than checked) bool {
 // turned off for the session, is left out and the others are asked anew: that way
 // a check is turned off only where it asks, and its block of another call stands.
 func (g *Gate) walk(ctx context.Context, checks Checks, call module.Call) (v module.Verdict, muted []string) {
-	off := map[string]bool{}
+	off, mutes := map[string]bool{}, g.mutes(ctx, call.Ask)
 	for turn := 0; ; turn++ {
 		if len(off) > 0 {
 			call.Off = func(c module.Check) bool { return off[c.ID()] }
@@ -155,7 +155,7 @@ func (g *Gate) walk(ctx context.Context, checks Checks, call module.Call) (v mod
 		if v.Decision != module.Request || v.Failure != "" || turn == maxMuted || off[v.Check.ID()] {
 			return v, muted
 		}
-		grant, ok := g.muted(ctx, call.Ask, v.Check.ID())
+		grant, ok := mutes(v.Check.ID())
 		if !ok {
 			return v, muted
 		}
@@ -193,11 +193,9 @@ func (g *Gate) unchecked(ask protocol.Ask, settings policy.Modules, v module.Ver
 		why = "it gave no answer that means anything"
 	}
 	g.count("module", "failed")
-	g.tellOnce("check "+v.Check.ID()+" "+v.Check.Version+" "+why, "a permission check failed and could not say anything of a call",
+	g.tellOnce("check "+v.Check.ID()+" "+v.Check.Version, "a permission check failed and could not say anything of a call",
 		"check", protocol.Safe(checkName(v.Check), protocol.MaxName, false), "version", v.Check.Version, "ask", ask.ID, "err", why)
-	if protocol.CheckAskID(ask.ID) == nil {
-		g.review.gateError(ask.ID, "module", fmt.Errorf("check %s: %s", checkName(v.Check), why))
-	}
+	g.review.moduleFailed(ask.ID, checkName(v.Check), why)
 	failed := "The permission check" + quotedName(v.Check.Name) + " failed, and so has said nothing of this call: " + why + "."
 	if settings.OnFailure != policy.Ask {
 		e := checkEntry(v.Check, policy.Deny)

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,4 +139,55 @@ func TestTheModulesAreGivenThePolicysTime(t *testing.T) {
 	if given.Load() != int64(policy.DefaultModuleTime) {
 		t.Errorf("where the policy says nothing, given %s", time.Duration(given.Load()))
 	}
+}
+
+// TestAFailureIsToldOnce: on the log for a check, and in the review for an ask, how
+// often it is ruled; each is counted.
+func TestAFailureIsToldOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, human(modulesPolicy()))
+	r.person()
+	var log countingLog
+	r.log = slog.New(&log)
+	m := newModules(checkOf("git log", "fail"))
+	g := r.checking("g1", m)
+	a := r.agent("ci")
+	asks := []protocol.Ask{a.bash("git log"), a.bash("git log")}
+	for _, ask := range asks {
+		a.pend(ask)
+	}
+	before := g.counted("module")
+	for i := range 3 {
+		m.set(moduleState{digest: fmt.Sprint("sha256:", i), checks: []scriptedCheck{checkOf("git log", "fail")}})
+	}
+	until(t, "ruled again", func() error {
+		if n := g.counted("module"); n < before+2 {
+			return fmt.Errorf("counted %v", n)
+		}
+		return nil
+	})
+	for _, ask := range asks {
+		if n := r.count(ask.ID, protocol.EventGateError); n != 1 {
+			t.Errorf("%d records", n)
+		}
+	}
+	if n := log.n.Load(); n != 1 {
+		t.Errorf("%d lines on the log", n)
+	}
+}
+
+// countingLog counts what is said of failing checks.
+type countingLog struct {
+	slog.Handler
+	n atomic.Int64
+}
+
+func (l *countingLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *countingLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *countingLog) WithGroup(string) slog.Handler            { return l }
+func (l *countingLog) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "permission check failed") {
+		l.n.Add(1)
+	}
+	return nil
 }

@@ -196,3 +196,13 @@ func (r *review) limited(d protocol.Decision, which string) {
 func (r *review) gateError(id, what string, cause error) {
 	r.note(id, protocol.EventGateError, map[string]any{"what": what, "error": protocol.Safe(cause.Error(), 1000, false)})
 }
+
+// moduleFailed says, once for an ask and a check, that the check could say nothing:
+// an ask that waits is ruled again and again.
+func (r *review) moduleFailed(id, check, why string) {
+	if protocol.CheckAskID(id) != nil {
+		return
+	}
+	check = protocol.Safe(check, protocol.MaxName, false)
+	r.note(id, protocol.EventGateError, map[string]any{"what": "module", "check": check, "error": why}, check)
+}
