@@ -51,7 +51,7 @@ func Ask(env *Env) *cobra.Command {
 		Long: "Asks a gate for one tool call, waits for the decision and prints it.\n" +
 			"Exit 0: allowed. 3: denied. 1: could not ask, or no decision in time. 2: wrong usage.\n" +
 			"Whoever gives up (time over, Ctrl-C) withdraws the ask. The same --id always gets the same decision.\n\n" +
-			"The project is found from the folder, and its own policy (.assent/policy.jsonc at its root) goes with the ask.",
+			"The project is found from the folder, and its own policy and permission modules (.assent/policy.jsonc and\n.assent/permissions at its root) go with the ask.",
 		Example: "  assent ask --tool bash --input '{\"command\":\"git push\"}'\n" +
 			"  assent ask --tool read --input '{\"path\":\".env\"}' --json",
 		Args: exactArgs(),
@@ -147,6 +147,7 @@ func (c *askCommand) findProject(cwd string) (err error) {
 		return err
 	}
 	c.works.ID = firstOf(c.project, c.works.ID)
+	bringModules(&c.works, c.env.Stderr)
 	if !c.works.HasPolicy {
 		return nil
 	}

@@ -146,7 +146,7 @@ func (p *benchPlace) services() ([]service, error) {
 	if err != nil {
 		return nil, err
 	}
-	services := []service{end, gateService(p.Name(), "bench", nil, quietLog())}
+	services := []service{end, gateService(p.Name(), "bench", gateModules{}, nil, quietLog())}
 	for i, role := range []protocol.Role{protocol.RoleTerminal, protocol.RoleGate} {
 		cfg, err := p.bus(role, "bench")
 		if err != nil {

@@ -45,7 +45,7 @@ func (w ward) gate(t *testing.T) {
 	up, done := make(chan struct{}), make(chan error, 1)
 	nc := w.node.Connect(t, protocol.RoleGate, "g-1")
 	go func() {
-		done <- gateService("main", "g-1", nil, slog.New(slog.DiscardHandler)).run(ctx, nc, func() { close(up) })
+		done <- gateService("main", "g-1", gateModules{}, nil, slog.New(slog.DiscardHandler)).run(ctx, nc, func() { close(up) })
 	}()
 	t.Cleanup(func() {
 		stop()

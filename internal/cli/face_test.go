@@ -58,7 +58,7 @@ func newDesktop(t *testing.T, policyText string) *desktop {
 	if _, err := putPolicy(t.Context(), n.Node, creds, filePutIn(t.TempDir()), []byte(policyText), log); err != nil {
 		t.Fatal(err)
 	}
-	services, err := nodeServices(n.Node, creds, filepath.Join(nodetest.Dir(t), "store"), nil, nil, nil, log)
+	services, err := nodeServices(n.Node, creds, filepath.Join(nodetest.Dir(t), "store"), "", nil, nil, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,6 +181,7 @@ func (h *claudeHook) decide(ctx context.Context, in claudecode.Input) (protocol.
 	if err != nil {
 		return protocol.Decision{}, "", err
 	}
+	bringModules(&works, h.env.Stderr)
 	ask := in.Ask(claudecode.Host{Home: home, Platform: runtime.GOOS, Project: works.Facts()})
 	ask.ID = protocol.NewAskID()
 	ask.MaxWaitMS = max(1, (h.deadline - time.Since(h.began) - hookMargin).Milliseconds())

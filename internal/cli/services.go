@@ -26,10 +26,15 @@ import (
 // Gate runs one gate against an existing NATS.
 func Gate(env *Env) *cobra.Command {
 	return serviceCommand(env, protocol.RoleGate, "gate", "Run one gate: rules, chain, record",
-		"Runs a gate against an existing NATS. Any number of gates serve one node.",
+		"Runs a gate against an existing NATS. Any number of gates serve one node. Each runs the permission\n"+
+			"modules of the fleet (assent module push) and those of its own folder: give all gates of a node the same.",
 		func(p place, name string, f *serviceFlags, log *slog.Logger) (service, error) {
+			dir, err := f.modules.folder(env)
+			if err != nil {
+				return service{}, err
+			}
 			metrics, _, err := serveMetrics(f.metrics, log)
-			return gateService(p.Node, name, metrics, log), err
+			return gateService(p.Node, name, gateModules{dir, p.Creds}, metrics, log), err
 		})
 }
 
@@ -90,6 +95,7 @@ type serviceFlags struct {
 	logging              logging
 	config, log, metrics string
 	parent               parentFlags
+	modules              modulesFlag
 }
 
 // serviceCommand makes the command of one service.
@@ -129,6 +135,7 @@ func serviceCommand(env *Env, role protocol.Role, name, short, long string, make
 		f.parent.flags(cmd.Flags())
 	case protocol.RoleGate:
 		metricsFlag(cmd, &f)
+		f.modules.flags(cmd.Flags())
 	}
 	return cmd
 }
@@ -145,7 +152,7 @@ var exampleFlags = map[protocol.Role]string{
 
 // nodeServices are the services of a whole node, in the order in which they
 // start: nothing takes asks before everything behind it is there.
-func nodeServices(n *node.Node, creds credentials, store string, judges *judgesFile, above *parent.Config, metrics prometheus.Registerer, log *slog.Logger) ([]service, error) {
+func nodeServices(n *node.Node, creds credentials, store, modules string, judges *judgesFile, above *parent.Config, metrics prometheus.Registerer, log *slog.Logger) ([]service, error) {
 	end, err := terminalService(n.Name(), creds[protocol.RoleTerminal].name, above, log)
 	if err != nil {
 		return nil, err
@@ -156,7 +163,7 @@ func nodeServices(n *node.Node, creds credentials, store string, judges *judgesF
 		services = append(services, judgeService(n.Name(), judges, metrics, log))
 		roles = append(roles, protocol.RoleJudge)
 	}
-	services = append(services, gateService(n.Name(), creds[protocol.RoleGate].name, metrics, log))
+	services = append(services, gateService(n.Name(), creds[protocol.RoleGate].name, gateModules{modules, creds[protocol.RoleGate].file}, metrics, log))
 	roles = append(roles, protocol.RoleGate)
 	for i, role := range roles {
 		services[i].bus = bus.Config{InProcess: n, Creds: creds[role].file, Role: role}
@@ -164,13 +171,15 @@ func nodeServices(n *node.Node, creds credentials, store string, judges *judgesF
 	return services, nil
 }
 
-func gateService(node, name string, metrics prometheus.Registerer, log *slog.Logger) service {
+func gateService(node, name string, modules gateModules, metrics prometheus.Registerer, log *slog.Logger) service {
 	return service{name: "gate", run: func(ctx context.Context, nc *nats.Conn, ready func()) error {
-		g, err := gate.New(ctx, nc, gate.Config{Node: node, Name: name, Logger: log, Metrics: metrics})
-		if err != nil {
-			return unprepared(err)
-		}
-		return g.Run(ctx, ready)
+		return modules.during(ctx, nc, log, metrics, func(m gate.Modules) error {
+			g, err := gate.New(ctx, nc, gate.Config{Node: node, Name: name, Logger: log, Metrics: metrics, Modules: m})
+			if err != nil {
+				return unprepared(err)
+			}
+			return g.Run(ctx, ready)
+		})
 	}}
 }
 

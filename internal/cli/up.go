@@ -25,6 +25,7 @@ type upFlags struct {
 	policy, judges, store, listen, web, node, metrics string
 	json, noDefault, takeDefault                      bool
 	parent                                            parentFlags
+	modules                                           modulesFlag
 	logging                                           logging
 }
 
@@ -69,6 +70,7 @@ Exit 3: the policy file has errors, and nothing was started.`,
 	fl.BoolVar(&f.noDefault, "no-default", false, "do not become the node that the other commands of this user find")
 	fl.BoolVar(&f.takeDefault, "default", false, "become it even in the place of another node that runs")
 	f.parent.flags(fl)
+	f.modules.flags(fl)
 	f.logging.flags(fl)
 	return cmd
 }
@@ -99,6 +101,9 @@ func up(ctx context.Context, env *Env, f upFlags) error {
 	}
 	judges, err := readJudges(f.judges)
 	if err != nil {
+		return err
+	}
+	if f.modules.dir, err = f.modules.folder(env); err != nil {
 		return err
 	}
 	// Whoever sits at the face hears of asks and answers there.
@@ -143,7 +148,7 @@ func serveNode(ctx context.Context, env *Env, f upFlags, n *node.Node, store str
 		return err
 	}
 	defer stopMetrics()
-	services, err := nodeServices(n, creds, store, judges, above, metrics, log)
+	services, err := nodeServices(n, creds, store, f.modules.dir, judges, above, metrics, log)
 	if err != nil {
 		return err
 	}
