@@ -1,13 +1,16 @@
 package module
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A worker has no environment, no file of its engine's, and lives in the root.
@@ -56,4 +59,42 @@ func TestAWorkerHasNothingOfItsEngines(t *testing.T) {
 	if strings.Contains(string(limits), "Max address space         unlimited") {
 		t.Error("its address space is unlimited")
 	}
+}
+
+// A worker that is in an endless call reads no end of its input; it ends with its
+// engine's process all the same, be that killed.
+func TestAWorkerDoesNotOutliveItsEngine(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], doomedCommand)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
+		pids = append(pids, lines.Text())
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // says that it was killed
+	if len(pids) != 2 {
+		t.Fatalf("the engine has the workers %v, want two", pids)
+	}
+	for _, pid := range pids {
+		for end := time.Now().Add(10 * time.Second); runs(pid); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("worker %s goes on without its engine", pid)
+			}
+		}
+	}
+}
+
+// runs says whether a process is there and is more than its own remains.
+func runs(pid string) bool {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	_, state, ok := strings.Cut(string(b), ") ")
+	return err == nil && ok && state[0] != 'Z' && state[0] != 'X'
 }

@@ -1,10 +1,12 @@
 package module
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,7 +22,39 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == doomedCommand {
+		doomed()
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// doomedCommand runs an engine whose worker is in an endless call, for a test
+// that ends the engine's process under it.
+const doomedCommand = "doomed-engine"
+
+func doomed() {
+	e, err := New(Config{Workers: 1, CallTime: 10 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	s, problems := e.Load(context.Background(), []Source{module("a", checkJS{name: "c", body: `for (;;);`})})
+	if len(problems) > 0 {
+		panic(problems)
+	}
+	go s.Check(context.Background(), bash("ls"))
+	for range time.Tick(5 * time.Millisecond) {
+		e.pool.mu.Lock()
+		busy := len(e.pool.serving) == 1 && len(e.pool.all) == 2 && len(e.pool.idle) == 1
+		for p := range e.pool.all {
+			if busy {
+				fmt.Println(p.cmd.Process.Pid)
+			}
+		}
+		e.pool.mu.Unlock()
+		if busy {
+			select {}
+		}
+	}
 }
 
 // engine is an engine that ends with its test. Its time for a call is wide

@@ -1,0 +1,140 @@
+package module
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// full waits until all processes of an engine have started and none is in use.
+func full(t *testing.T, e *Engine) map[*process]bool {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		e.pool.mu.Lock()
+		idle := map[*process]bool{}
+		for _, p := range e.pool.idle {
+			idle[p] = true
+		}
+		want := e.pool.want
+		e.pool.mu.Unlock()
+		if len(idle) == want {
+			return idle
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d workers", len(idle), want)
+		}
+	}
+}
+
+// The call after one that took its worker down is served by a process that stood
+// in reserve with the modules in it: it waits neither for a start nor for a load.
+func TestAReserveStandsInForAWorkerThatIsKilled(t *testing.T) {
+	e := engine(t, Config{Workers: 1})
+	s := set(t, e, module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;); return {block: "no"}`}))
+	for range 3 {
+		before := full(t, e)
+		if v := s.Check(t.Context(), bash("loop")); v.Failure == "" {
+			t.Fatalf("got %+v", v)
+		}
+		if v := s.Check(t.Context(), bash("ls")); v.Decision != Block {
+			t.Fatalf("the next: got %s (%s)", v.Decision, v.Failure)
+		}
+		after, stayed := full(t, e), 0
+		for p := range after {
+			if before[p] {
+				stayed++
+			}
+			if !p.modules.has(s.places[0].module) {
+				t.Error("a worker stands ready without the module")
+			}
+		}
+		if stayed != 1 {
+			t.Errorf("%d of the two workers from before are left, want the one in reserve", stayed)
+		}
+	}
+}
+
+// A worker holds no more code than its memory is meant for; what it had to forget
+// it loads again.
+func TestAWorkerForgetsWhatItUsedLongAgo(t *testing.T) {
+	e := engine(t, Config{Workers: 1, Memory: 64 << 20}) // room for 1 MiB of code
+	var sources []Source
+	for _, name := range []string{"a", "b", "c", "d"} {
+		m := module(name, checkJS{name: "c", tools: `["` + name + `"]`, body: `return {block: input.tool.toolName}`})
+		m.Code = "/*" + strings.Repeat("x", 400<<10) + "*/" + m.Code
+		sources = append(sources, m)
+	}
+	s := set(t, e, sources...)
+	for range 2 {
+		for _, name := range []string{"a", "b", "c", "d", "a"} {
+			if v := s.Check(t.Context(), call(name, `{}`)); v.Decision != Block || v.Reason != name {
+				t.Errorf("%s: got %s, %q (%s)", name, v.Decision, v.Reason, v.Failure)
+			}
+		}
+	}
+	for p := range full(t, e) {
+		if p.modules.bytes > e.codeLimit() || len(p.modules.list) > 2 {
+			t.Errorf("a worker holds %d modules, %d bytes", len(p.modules.list), p.modules.bytes)
+		}
+	}
+}
+
+// One call cannot take down workers without end, whatever its checks do.
+func TestACallTakesDownSoManyWorkersAndNoMore(t *testing.T) {
+	e := engine(t, Config{Workers: 1})
+	var checks []checkJS
+	for _, n := range strings.Split("abcdefghijklmnopqrst", "") {
+		checks = append(checks, checkJS{name: n, body: `for (;;);`})
+	}
+	v := set(t, e, module("m", checks...)).Check(t.Context(), bash("ls"))
+	if v.Decision != Request || v.Check.Name != "a" || !strings.Contains(v.Failure, "out of time") {
+		t.Errorf("got %+v", v)
+	}
+	if n := testutil.ToFloat64(e.metrics.workers.WithLabelValues("time")); n > maxCrashes {
+		t.Errorf("%v workers were taken down, want at most %d", n, maxCrashes)
+	}
+}
+
+// What the checks say, and how they fail, is counted under words of our own.
+func TestWhatModulesSayIsCounted(t *testing.T) {
+	r := prometheus.NewRegistry()
+	e := engine(t, Config{Workers: 1, Metrics: r})
+	s := set(t, e, module("m", checkJS{name: "c", body: `
+		switch (input.tool.command) {
+		case "block": return {block: "no"}
+		case "request": return {request: {}}
+		case "throw": throw new Error(input.tool.command)
+		case "loop": for (;;);
+		case "grow": "x".repeat(1 << 30) }`}))
+	for _, command := range []string{"block", "request", "request", "throw", "loop", "grow", "pass"} {
+		s.Check(t.Context(), bash(command))
+	}
+	e.Load(t.Context(), []Source{{Name: "bad", Level: LevelFleet, Code: "("}, {Name: "bad", Level: "odd", Code: "1"}})
+	want := `
+# HELP assent_module_failures_total Checks that could say nothing.
+# TYPE assent_module_failures_total counter
+assent_module_failures_total{reason="died"} 1
+assent_module_failures_total{reason="error"} 1
+assent_module_failures_total{reason="time"} 1
+# HELP assent_module_load_failures_total Modules that did not load.
+# TYPE assent_module_load_failures_total counter
+assent_module_load_failures_total{level="fleet"} 1
+assent_module_load_failures_total{level="unknown"} 1
+# HELP assent_module_verdicts_total What the checks of permission modules said of calls.
+# TYPE assent_module_verdicts_total counter
+assent_module_verdicts_total{verdict="block"} 1
+assent_module_verdicts_total{verdict="failure"} 3
+assent_module_verdicts_total{verdict="pass"} 1
+assent_module_verdicts_total{verdict="request"} 2
+# HELP assent_module_workers_ended_total Worker processes that ended under a check.
+# TYPE assent_module_workers_ended_total counter
+assent_module_workers_ended_total{reason="died"} 1
+assent_module_workers_ended_total{reason="time"} 1
+`
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "assent_module_failures_total", "assent_module_load_failures_total", "assent_module_verdicts_total", "assent_module_workers_ended_total"); err != nil {
+		t.Error(err)
+	}
+}
