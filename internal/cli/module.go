@@ -6,5 +6,7 @@ import (
 
 // Module is `assent module`.
 func Module(env *Env) *cobra.Command {
-	return group("module", "Permission modules: checks of calls, written in TypeScript", moduleNew(env), moduleTest(env))
+	return group("module", "Permission modules: checks of calls, written in TypeScript",
+		moduleNew(env), moduleTest(env),
+		modulePush(env), moduleList(env), moduleSwitch(env, "enable"), moduleSwitch(env, "disable"), moduleRemove(env))
 }
