@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -76,7 +77,7 @@ func (f *folder) bundle(file string) (string, error) {
 		// Nothing of the machine: neither its folders' settings nor their names.
 		AbsWorkingDir: string(filepath.Separator), TsconfigRaw: "{}", LogLevel: api.LogLevelSilent,
 		Platform: api.PlatformNeutral, Format: api.FormatIIFE, GlobalName: "__assentModule",
-		Target: api.ES2017, Supported: map[string]bool{"bigint": true}, Charset: api.CharsetASCII, LegalComments: api.LegalCommentsInline,
+		Target: api.ES2017, Supported: supported, LogOverride: map[string]api.LogLevel{"unsupported-regexp": api.LogLevelError}, Charset: api.CharsetASCII, LegalComments: api.LegalCommentsInline,
 		Banner: map[string]string{"js": `(function () {"use strict";`},
 		Footer: map[string]string{"js": "return __assentModule.default;})();"},
 		Plugins: []api.Plugin{{Name: "assent", Setup: func(b api.PluginBuild) {
@@ -91,8 +92,20 @@ func (f *folder) bundle(file string) (string, error) {
 	if len(result.OutputFiles) != 1 {
 		return "", fmt.Errorf("%s: the bundler gave %d files, want one", file, len(result.OutputFiles))
 	}
-	return string(result.OutputFiles[0].Contents), nil
+	code := string(result.OutputFiles[0].Contents)
+	if found := unknownPattern.FindString(code); found != "" {
+		return "", fmt.Errorf("%s: %s in the text of a pattern: groups with names and \\p{…} are not known here, and would silently match nothing", file, quote(found))
+	}
+	return code, nil
 }
+
+// supported is what the engine knows beyond the target. What it does not know in
+// a pattern it does not refuse either: /\p{L}/u would match nothing, and a check
+// that looks with it would never object. So the bundler refuses it.
+var supported = map[string]bool{"bigint": true, "regexp-dot-all-flag": true, "regexp-lookbehind-assertions": true, "regexp-sticky-and-unicode-flags": true}
+
+// unknownPattern finds the same in the texts of which a script may make patterns.
+var unknownPattern = regexp.MustCompile(`\\\\[pP]\{[A-Za-z_=]+\}|\(\?<[A-Za-z_$][\w$]*>`)
 
 // The namespaces of the files in a bundle.
 const (
@@ -157,7 +170,10 @@ var loaders = map[string]api.Loader{
 func messages(errs []api.Message, file string) string {
 	m := errs[0]
 	text, at := m.Text, file
-	if strings.HasPrefix(text, "Top-level await") {
+	switch {
+	case m.ID == "unsupported-regexp":
+		text = "this pattern uses what is not known here (groups with names, \\p{…}, the flags d and v)"
+	case strings.HasPrefix(text, "Top-level await"):
 		text = "top-level await: a module loads at once; await in its handlers"
 	}
 	if in, ok := inModule(m.Location); ok {

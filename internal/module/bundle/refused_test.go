@@ -37,6 +37,10 @@ func TestWhatAFileCannotBe(t *testing.T) {
 		"the runner":               {"import { run } from 'assent:runner';\nexport default run;", []string{"it imports \"assent:runner\""}},
 		"what the library has not": {"import { allow } from '@assent/permissions';\nexport default () => allow();", []string{"m.ts:1:10: ", "\"allow\"", "import { allow }"}},
 		"a stack of brackets":      {deep, []string{"m.ts", "more brackets"}},
+		"a group with a name":      {"export default () => /(?<y>\\d+)/.test('1');", []string{"m.ts:1:24: this pattern uses what is not known here", "(?<y>"}},
+		"a class of Unicode":       {"export default () => /^\\p{L}$/u.test('x');", []string{"m.ts:1:24: this pattern uses what is not known here"}},
+		"one in a text":            {"export default () => new RegExp('\\\\p{Script=Greek}', 'u');", []string{"m.ts: ", "not known here"}},
+		"a name in a text":         {"export default () => new RegExp('(?<year>a)');", []string{"m.ts: ", "(?<year>", "not known here"}},
 		"a style sheet":            {"import './x.css';\nexport default () => {};", []string{"it imports \"./x.css\""}},
 	} {
 		_, err := File(filepath.Join(write(t, map[string]string{"m.ts": row.text}), "m.ts"), module.LevelUser)
@@ -61,6 +65,7 @@ func TestWhatAFileMayBe(t *testing.T) {
 		"CommonJS":                  "module.exports = function (api) { api.onToolUse({ name: 'n', description: 'd', handler() {} }); };",
 		"enums and namespaces":      "enum E { A = 1 }\nnamespace N { export const x = E.A; }\nexport default (api) => { api.onToolUse({ name: 'n' + N.x, description: 'd', handler() {} }); };",
 		"words that are no imports": "export default (api) => { api.onToolUse({ name: 'n', description: 'import x from \"fs\"', handler() {} }); };",
+		"patterns that look so":     "export default (api) => { api.onToolUse({ name: 'n', description: '(?<=x) (?<!y) p{L}', handler() { return /\\p{/.test('p{') && /[p]{2}/s.test('pp') ? undefined : 1; } }); };",
 		"a look behind":             "export default (api) => { api.onToolUse({ name: 'n', description: 'd', handler() { return /(?<=a)b/.test('ab') ? undefined : undefined; } }); };",
 	} {
 		source, err := File(filepath.Join(write(t, map[string]string{"m.ts": text}), "m.ts"), module.LevelFleet)
