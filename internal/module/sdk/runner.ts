@@ -103,7 +103,8 @@ async function ask(checks: readonly Check[], order: readonly number[], input: st
   let answer: Answer = { decision: "none" };
   for (const n of order) {
     try {
-      const decided = await decide(checks[n], input);
+      const later = decide(checks[n], input);
+      const decided = isPromise(later) ? await later : later;
       if (decided !== undefined) {
         answer = { ...decided, check: n };
         break;
@@ -116,13 +117,23 @@ async function ask(checks: readonly Check[], order: readonly number[], input: st
   return JSON.stringify(answer);
 }
 
-async function decide(check: Check | undefined, text: string): Promise<Decided | undefined> {
+function decide(check: Check | undefined, text: string): Maybe<Decided | undefined> {
   if (check === undefined) throw new Error("there is no such check");
   // Each check reads the call for itself: one that writes into it fools no other.
   const input = JSON.parse(text) as PermissionInput;
   const { detail } = input.tool;
-  if (check.picks !== undefined && !(await check.picks(input))) return undefined;
-  const answer: unknown = await check.handler(input);
+  const handled = (): Maybe<Decided | undefined> => after(check.handler(input), (answer) => decided(answer, detail));
+  return check.picks === undefined ? handled() : after(check.picks(input), (picked) => (picked ? handled() : undefined));
+}
+
+type Maybe<T> = T | PromiseLike<T>;
+
+// To wait for what is no promise takes longer than most handlers do.
+function after<R>(value: unknown, then: (value: unknown) => Maybe<R>): Maybe<R> {
+  return isPromise(value) ? Promise.resolve(value).then(then) : then(value);
+}
+
+function decided(answer: unknown, detail: string): Decided | undefined {
   // `condition && block(…)` answers false where the condition does not hold.
   if (answer === undefined || answer === null || answer === false) return undefined;
   if (typeof answer !== "object") throw new Error(`it answered ${String(answer)}: not nothing, block(…) or request(…)`);

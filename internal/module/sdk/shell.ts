@@ -43,6 +43,10 @@ export const gitValueFlags: readonly string[] = [
 let last: { command: string; options: string; parsed: ParsedShellCommand } | undefined;
 
 export async function parseShellCommand(command: string, options?: ParseShellCommandOptions): Promise<ParsedShellCommand> {
+  return parsedCommand(command, options);
+}
+
+function parsedCommand(command: string, options?: ParseShellCommandOptions): ParsedShellCommand {
   const wire = options?.wrappers === undefined ? "" : JSON.stringify({ wrappers: options.wrappers });
   if (last === undefined || last.command !== command || last.options !== wire) {
     const read = JSON.parse(__assentParseShell(command, wire)) as Read;
@@ -97,7 +101,7 @@ function positionals(args: readonly ShellToken[], options: TokenWalkOptions = {}
 export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput) => Promise<PermissionDecision | undefined> {
   const programs = new Set(typeof spec.program === "string" ? [spec.program] : spec.program);
   return async (tool) => {
-    const parsed = await parseShellCommand(tool.command);
+    const parsed = parsedCommand(tool.command);
     if (spec.strict === true && parsed.hasErrors) {
       return request({
         guidance: "Not all of this command can be read before it runs.",
