@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,4 +139,72 @@ func TestModulesInTypeScript(t *testing.T) {
 			t.Errorf("%q by %+v", d.Reason, d.DecidedBy)
 		}
 	})
+}
+
+// TestModulesAreReloadedUnderLoad: other modules come into force between two asks
+// and never within one, with none in between: each decision names the version whose
+// word it is.
+func TestModulesAreReloadedUnderLoad(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, modulesPolicy(`"modules":{"callTime":"1s"}`, `"limits":{"asksPerSecond":100000,"pending":1000}`))
+	reason := func(word string) map[string]string {
+		return map[string]string{"release.ts": strings.Replace(releaseModule, "The repository is large.", word, 1)}
+	}
+	m, put := r.typescript(reason("word 0"))
+	r.checking("g1", m)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	versions, asked := map[string]map[string]bool{}, 0 // origin → reasons
+	for i := range 4 {
+		a := r.agent(fmt.Sprint("ci-", i))
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				d, err := a.follow(a.bash("git gc"))
+				if err != nil || d.Outcome != protocol.DeniedByModule {
+					t.Errorf("%v: %s (%s)", err, d.Outcome, d.Reason)
+					return
+				}
+				mu.Lock()
+				if versions[d.Origin+" "+d.Policy.Modules] == nil {
+					versions[d.Origin+" "+d.Policy.Modules] = map[string]bool{}
+				}
+				versions[d.Origin+" "+d.Policy.Modules][d.Reason] = true
+				asked++
+				mu.Unlock()
+			}
+		})
+	}
+	seen := func(n int) {
+		t.Helper()
+		until(t, "asked under each", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(versions) < n {
+				return fmt.Errorf("%d versions of %d, %d asks", len(versions), n, asked)
+			}
+			return nil
+		})
+	}
+	const reloads = 6
+	for i := 1; i <= reloads; i++ {
+		seen(i)
+		put(reason(fmt.Sprint("word ", i)))
+	}
+	seen(reloads + 1)
+	close(stop)
+	wg.Wait()
+	for version, reasons := range versions {
+		if len(reasons) != 1 {
+			t.Errorf("%s has said %v", version, reasons)
+		}
+	}
+	if len(versions) != reloads+1 {
+		t.Errorf("%d versions, want %d", len(versions), reloads+1)
+	}
 }
