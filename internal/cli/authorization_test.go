@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -208,5 +210,35 @@ func TestMuteFlag(t *testing.T) {
 	rule := tagAsk("make", func(p *protocol.Pending) { p.Prompt.Check, p.Asks[0].Origin = "", "fleet" })
 	if _, err := f.grant(rule); err == nil || !strings.Contains(err.Error(), "no permission check") {
 		t.Errorf("where a rule asks: %v", err)
+	}
+}
+
+// TestTheFaceAnswersWhatAModuleAsks: a person at the face of up sees its words, and
+// turns the check off with one key.
+func TestTheFaceAnswersWhatAModuleAsks(t *testing.T) {
+	dir := t.TempDir()
+	text := `import { matchCommand, matchTool, request } from "@assent/permissions";
+export default (api) => api.onToolUse({ name: "tag", description: "Tags are for good.",
+  handler: ({ tool }) => matchTool(tool, { bash: matchCommand({ program: "git", subcommands: ["tag"], onMatch: () => request({ highlight: /v\d+/, rejectLabel: "Wait" }) }) }) });`
+	if err := os.WriteFile(filepath.Join(dir, "release.js"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesktopWith(t, `{"permission":{"*":"allow","bash":"allow"},"terminal":{"kind":"human"},"modules":{"callTime":"1s"}}`, dir)
+	if got := <-d.asks(t, "git log"); got.Outcome != protocol.AllowedByRule {
+		t.Fatalf("what it says nothing of: %s", got.Outcome)
+	}
+	first := d.asks(t, "git tag v7")
+	for _, text := range []string{"Authorization required: tag", "Tags are for good.", "bash: git tag v7", "look at v7", "d 1 [REASON] = Wait · m 1 = allow, and don't ask again"} {
+		d.waitFor(t, text)
+	}
+	d.types(t, "g 1") // what a module asks is no grant's
+	d.waitFor(t, "nothing is answered: no grant can be given")
+	d.types(t, "m 1")
+	d.waitFor(t, "1: granting that the check user:release/tag does not ask again, for this session of the agent, until ")
+	if got := <-first; got.Outcome != protocol.AllowedByHuman || got.Grant == nil || got.Grant.Surface != "module" {
+		t.Fatalf("%s with grant %+v", got.Outcome, got.Grant)
+	}
+	if got := <-d.asks(t, "git tag v8"); got.Outcome != protocol.AllowedByRule || got.Policy.Grants == "" {
+		t.Errorf("turned off: %s under grants %q", got.Outcome, got.Policy.Grants)
 	}
 }

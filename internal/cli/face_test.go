@@ -47,7 +47,10 @@ func (s *screen) String() string {
 	return s.b.String()
 }
 
-func newDesktop(t *testing.T, policyText string) *desktop {
+func newDesktop(t *testing.T, policyText string) *desktop { return newDesktopWith(t, policyText, "") }
+
+// newDesktopWith is a desktop with the permission modules of a folder.
+func newDesktopWith(t *testing.T, policyText, modules string) *desktop {
 	t.Helper()
 	n := nodetest.Start(t, nodetest.Quiet())
 	creds, err := localCreds(n.Authority(), nodetest.Dir(t))
@@ -58,7 +61,7 @@ func newDesktop(t *testing.T, policyText string) *desktop {
 	if _, err := putPolicy(t.Context(), n.Node, creds, filePutIn(t.TempDir()), []byte(policyText), log); err != nil {
 		t.Fatal(err)
 	}
-	services, err := nodeServices(n.Node, creds, filepath.Join(nodetest.Dir(t), "store"), "", nil, nil, nil, log)
+	services, err := nodeServices(n.Node, creds, filepath.Join(nodetest.Dir(t), "store"), modules, nil, nil, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

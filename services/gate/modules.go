@@ -15,7 +15,7 @@ import (
 // modulesTime bounds what the permission modules are asked for one ruling, with
 // the loading of a project's. An engine keeps to far less; this is for one that
 // does not.
-const modulesTime = 2 * time.Second
+const modulesTime = 3 * time.Second
 
 // Modules are the permission modules of a gate. Safe for concurrent use.
 type Modules interface {

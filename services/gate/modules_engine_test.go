@@ -78,7 +78,7 @@ export default function (api: PermissionsAPI) {
 // and one that runs away costs its own call alone.
 func TestModulesInTypeScript(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, human(modulesPolicy(`"modules":{"callTime":"1s"}`)))
+	r := newRig(t, human(modulesPolicy(`"modules":{"callTime":"300ms"}`)))
 	r.person()
 	m, put := r.typescript(map[string]string{"release.ts": releaseModule, "z-broken.ts": brokenModule})
 	g := r.checking("g1", m)
@@ -146,7 +146,7 @@ func TestModulesInTypeScript(t *testing.T) {
 // word it is.
 func TestModulesAreReloadedUnderLoad(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, modulesPolicy(`"modules":{"callTime":"1s"}`, `"limits":{"asksPerSecond":100000,"pending":1000}`))
+	r := newRig(t, modulesPolicy(`"modules":{"callTime":"300ms"}`, `"limits":{"asksPerSecond":100000,"pending":1000}`))
 	reason := func(word string) map[string]string {
 		return map[string]string{"release.ts": strings.Replace(releaseModule, "The repository is large.", word, 1)}
 	}
