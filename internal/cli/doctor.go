@@ -56,7 +56,7 @@ func Doctor(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong with this set-up and how to mend it",
-		Long: `Looks at the node, its services, its parent, the policy, the chain and the record, and proves the gate
+		Long: `Looks at the node, its services, its parent, the policy, the permission modules, the chain and the record, and proves the gate
 by a live call that must be denied. Where Claude Code's settings call the hook, that very
 command is run with such a call too: hooks fail in silence, so only a denied call counts.
 
@@ -97,6 +97,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.checkStreams(ctx)
 		d.checkPolicy(ctx)
 		d.checkFreezes(ctx)
+		d.checkModules(ctx)
 		d.checkServices(ctx)
 		d.checkParent(ctx)
 		d.checkLinks(ctx)
