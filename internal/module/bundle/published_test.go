@@ -24,6 +24,8 @@ export default function permissions(api: PermissionsAPI) {
 				"bash -c 'git push'":                   "request Look at the branch. [git|push]",
 				"find . -exec git push \\;":            "request Look at the branch. [git|push]",
 				"FOO=1 /usr/bin/git push":              "request Look at the branch. [/usr/bin/git|push]",
+				"GIT push":                             "request Look at the branch. [GIT|push]",
+				"git PUSH":                             "none",
 				"echo 'git push'":                      "none",
 				`git commit -m "git push"`:             "none",
 				"git log push":                         "none",

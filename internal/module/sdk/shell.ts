@@ -100,6 +100,9 @@ function positionals(args: readonly ShellToken[], options: TokenWalkOptions = {}
 
 export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput) => Promise<PermissionDecision | undefined> {
   const programs = new Set(typeof spec.program === "string" ? [spec.program] : spec.program);
+  // A matcher that can match nothing would be taken for one that never objects.
+  if (programs.size === 0 || typeof spec.onMatch !== "function") throw new Error("matchCommand takes {program, onMatch, …}");
+  if (spec.subcommands?.length === 0) throw new Error("matchCommand: subcommands is an empty list, which no command matches");
   return async (tool) => {
     const parsed = parsedCommand(tool.command);
     if (spec.strict === true && parsed.hasErrors) {
@@ -111,7 +114,9 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
     const commands: SimpleCommand[] = [];
     const spans: HighlightSpan[] = [];
     for (const command of parsed.commands) {
-      if (command.programName === undefined || !programs.has(command.programName)) continue;
+      const name = command.programName;
+      // Some file systems find git under the name GIT.
+      if (name === undefined || !(programs.has(name) || programs.has(name.toLowerCase()))) continue;
       const subcommand = matchingSubcommand(command, spec);
       if (spec.subcommands !== undefined && subcommand === undefined) continue;
       if (spec.where !== undefined && !spec.where(command)) continue;
