@@ -18,6 +18,7 @@ import (
 const (
 	DefaultCallTime = 10 * time.Millisecond
 	DefaultMemory   = 512 << 20
+	minMemory       = 128 << 20 // the heap grows by 64 MiB of addresses at a time
 	maxWorkers      = 64
 	// maxKnown is how many modules an engine remembers to have loaded.
 	maxKnown = 1024
@@ -80,8 +81,8 @@ func (c *Config) fill() error {
 		return fmt.Errorf("%d workers, want 1 to %d", c.Workers, maxWorkers)
 	case c.CallTime < time.Millisecond || c.CallTime > 10*time.Second:
 		return fmt.Errorf("a call time of %s, want 1ms to 10s", c.CallTime)
-	case c.Memory < 64<<20:
-		return fmt.Errorf("%d bytes of memory, want at least %d", c.Memory, 64<<20)
+	case c.Memory < minMemory:
+		return fmt.Errorf("%d bytes of memory, want at least %d", c.Memory, minMemory)
 	}
 	return nil
 }
@@ -92,6 +93,7 @@ type Engine struct {
 	cfg     Config
 	pool    *pool
 	metrics *metrics
+	rests   rests
 
 	mu     sync.Mutex
 	known  *lru.Cache[identity, *loaded]
@@ -115,7 +117,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the engine of modules: %w", err)
 	}
-	e := &Engine{cfg: cfg, known: known, metrics: newMetrics(cfg.Metrics)}
+	seen, err := lru.New[restKey, restEntry](maxRests)
+	if err != nil {
+		return nil, fmt.Errorf("starting the engine of modules: %w", err)
+	}
+	e := &Engine{cfg: cfg, known: known, metrics: newMetrics(cfg.Metrics), rests: rests{seen: seen}}
 	e.pool = newPool(&cfg, e.warm)
 	return e, nil
 }

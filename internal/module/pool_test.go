@@ -60,11 +60,11 @@ func TestAReserveStandsInForAWorkerThatIsKilled(t *testing.T) {
 // A worker holds no more code than its memory is meant for; what it had to forget
 // it loads again.
 func TestAWorkerForgetsWhatItUsedLongAgo(t *testing.T) {
-	e := engine(t, Config{Workers: 1, Memory: 64 << 20}) // room for 1 MiB of code
+	e := engine(t, Config{Workers: 1, Memory: minMemory}) // room for 2 MiB of code
 	var sources []Source
 	for _, name := range []string{"a", "b", "c", "d"} {
 		m := module(name, checkJS{name: "c", tools: `["` + name + `"]`, body: `return {block: input.tool.toolName}`})
-		m.Code = "/*" + strings.Repeat("x", 400<<10) + "*/" + m.Code
+		m.Code = "/*" + strings.Repeat("x", 800<<10) + "*/" + m.Code
 		sources = append(sources, m)
 	}
 	s := set(t, e, sources...)
@@ -136,5 +136,54 @@ assent_module_workers_ended_total{reason="time"} 1
 `
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "assent_module_failures_total", "assent_module_load_failures_total", "assent_module_verdicts_total", "assent_module_workers_ended_total"); err != nil {
 		t.Error(err)
+	}
+}
+
+// An agent that knows how to make a check run away takes down a few workers with
+// it, not all that the host can start; another agent's calls are asked.
+func TestACheckThatRunsAwayAgainAndAgainRests(t *testing.T) {
+	e := engine(t, Config{Workers: 1})
+	s := set(t, e, module("m", checkJS{name: "a", body: `if (input.tool.command === "loop") for (;;); return {block: "no"}`}),
+		module("n", checkJS{name: "b", body: `if (input.tool.command === "bad") return {block: "bad"}`}))
+	for range 10 {
+		if v := s.Check(t.Context(), bash("loop")); v.Decision != Request || v.Failure == "" {
+			t.Fatalf("got %+v", v)
+		}
+	}
+	if n := testutil.ToFloat64(e.metrics.workers.WithLabelValues("time")); n > restAfter+1 { // the first time under two checks at once
+		t.Errorf("%v workers were taken down, want at most %d", n, restAfter+1)
+	}
+	if v := s.Check(t.Context(), bash("ls")); v.Decision != Request || !strings.Contains(v.Failure, "is not asked") {
+		t.Errorf("the agent's next: got %+v, want the failure", v)
+	}
+	if v := s.Check(t.Context(), bash("bad")); v.Decision != Block || v.Check.Name != "b" {
+		t.Errorf("another check on the agent's call: got %+v, want its block", v)
+	}
+	other := bash("ls")
+	other.Ask.Agent = "somebody"
+	if v := s.Check(t.Context(), other); v.Decision != Block || v.Check.Name != "a" {
+		t.Errorf("another agent's: got %+v, want the block", v)
+	}
+}
+
+// A rest ends, and crashes far apart are none.
+func TestARestEnds(t *testing.T) {
+	e := engine(t, Config{Workers: 1})
+	now, k := time.Now(), restKey{agent: "a"}
+	for i := range restAfter {
+		if err := e.rests.over(k, now); err != nil {
+			t.Errorf("after %d: %v", i, err)
+		}
+		e.rests.note(k, now)
+	}
+	if e.rests.over(k, now) == nil || e.rests.over(k, now.Add(restTime)) == nil || e.rests.over(k, now.Add(restTime+1)) != nil {
+		t.Error("it does not rest for its time")
+	}
+	far := restKey{agent: "b"}
+	for i := range 2 * restAfter {
+		e.rests.note(far, now.Add(time.Duration(i)*(restTime+1)))
+	}
+	if err := e.rests.over(far, now.Add(2*restAfter*restTime)); err != nil {
+		t.Errorf("crashes far apart: %v", err)
 	}
 }

@@ -32,7 +32,8 @@ type walk struct {
 	steps  []planned // not asked yet
 	began  time.Time
 	time   time.Duration // what a frame may take of a processor
-	ask    string
+	ask    string        // its id
+	agent  string
 	input  jsontext.Value
 	detail string
 	// careful: a worker ended under more than one check. From now on each is
@@ -44,13 +45,16 @@ type walk struct {
 
 func (w *walk) run(ask *protocol.Ask) Verdict {
 	var err error
-	w.ask = ask.ID
+	w.ask, w.agent = ask.ID, ask.Agent
 	if w.input, w.detail, err = inputOf(ask); err != nil {
 		return w.giveUp(fmt.Errorf("the call cannot be put to modules: %w", err))
 	}
 	for len(w.steps) > 0 {
 		if err := w.exhausted(); err != nil {
 			return w.giveUp(err)
+		}
+		if w.rested() {
+			continue
 		}
 		frame := w.frame()
 		results, err := w.set.engine.ask(w.ctx, w, frame)
@@ -102,6 +106,26 @@ func (w *walk) frame() []planned {
 	return w.steps[:n]
 }
 
+// rested fails the next check if it is not asked about this agent's calls now.
+func (w *walk) rested() bool {
+	if !w.steps[0].module.slow() {
+		return false // whatever took down a worker lately is
+	}
+	w.split()
+	err := w.set.engine.rests.over(w.rest(), time.Now())
+	if err == nil {
+		return false
+	}
+	w.fail(w.steps[0], w.steps[0].checks[0], err)
+	w.steps = w.steps[1:]
+	return true
+}
+
+// rest is the next check under this agent's calls.
+func (w *walk) rest() restKey {
+	return restKey{w.agent, w.steps[0].module, w.steps[0].checks[0]}
+}
+
 // split makes of the first step one for each of its checks.
 func (w *walk) split() {
 	first := w.steps[0]
@@ -123,6 +147,7 @@ func (w *walk) crashed(frame []planned, err error) {
 		return
 	}
 	frame[0].module.markSlow()
+	w.set.engine.rests.note(w.rest(), time.Now())
 	w.fail(frame[0], frame[0].checks[0], err)
 	w.steps = w.steps[1:]
 }
