@@ -21,7 +21,7 @@ var table = []mutation{
 		gate, "TestInvariant01AStaticDenyIsFinal", "invariant 1"},
 
 	{1, "what the person changed is not what is ruled again",
-		[]edit{{gate + "/rules.go", "again, err := g.rule(ctx, edited(p.Ask, end))", "again, err := g.rule(ctx, p.Ask)"}},
+		[]edit{{gate + "/rules.go", "again, err := g.ruleEntry(ctx, p, edited(p.Ask, end))", "again, err := g.ruleEntry(ctx, p, p.Ask)"}},
 		gate, "TestAPersonAnswers", "want deny (denied_by_rule)"},
 	{1, "a grant lifts a deny",
 		[]edit{

@@ -184,7 +184,7 @@ func (g *Gate) ruleOpen(ctx context.Context, p protocol.Pending, use spend) (rul
 	if err := g.known(ctx); err != nil {
 		return ruled{}, err
 	}
-	r, err := g.rule(ctx, p.Ask)
+	r, err := g.ruleEntry(ctx, p, p.Ask)
 	if err != nil {
 		return ruled{}, err
 	}

@@ -106,7 +106,7 @@ func (g *Gate) askLink(ctx context.Context, p protocol.Pending, link string) (pr
 // cover. The envelope is the gate's: no link is asked whether it keeps to it.
 func (g *Gate) applyEnvelope(ctx context.Context, p protocol.Pending, t *protocol.TrailEntry) {
 	ok, why := false, ""
-	if r, err := g.rule(ctx, p.Ask); err != nil {
+	if r, err := g.ruleEntry(ctx, p, p.Ask); err != nil {
 		why = err.Error()
 	} else {
 		ok, why = g.lessOpen(ctx, p, r).mayDelegate(p.Ask)

@@ -53,7 +53,7 @@ func (noChecks) Problems() []module.Problem { return nil }
 
 // checked is what the permission modules say of a call. The zero value: nothing.
 type checked struct {
-	// digest identifies the modules that were in force.
+	// digest identifies the modules that were asked.
 	digest string
 	// entry is what stands in the way of an allow, said by name; none where its
 	// surface is "". outcome is that of a deny.
@@ -62,8 +62,9 @@ type checked struct {
 	by      string
 	// prompt is how the call is put to a person where that is what they ask for.
 	prompt *protocol.Prompt
-	// muted are the grants that turned checks off which would have asked.
-	muted []string
+	// off are the checks that would have asked, and were turned off; muted are the
+	// grants that did so.
+	off, muted []string
 }
 
 // moduled is a ruling under the permission modules of this moment, too. What the
@@ -108,14 +109,14 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 			c = g.unchecked(ask, settings, module.Verdict{Failure: fmt.Sprintf("the modules could not be asked: panic: %v", broke)})
 		}
 	}()
+	if r.ruling.Action != policy.Ask && r.ruling.Action != policy.Allow {
+		return checked{}
+	}
 	checks := g.modules.In(ctx, project.modules)
 	if checks == nil {
 		checks = noChecks{}
 	}
 	c.digest = checks.Digest()
-	if r.ruling.Action != policy.Ask && r.ruling.Action != policy.Allow {
-		return c
-	}
 	problems := append(slices.Clone(project.problems), checks.Problems()...)
 	g.unloaded(problems)
 	if settings.Strict && len(problems) > 0 {
@@ -123,7 +124,7 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 		return c
 	}
 	call := module.Call{Ask: ask, Time: settings.CallTime}
-	v, muted := g.walk(ctx, checks, call)
+	v, off, muted := g.walk(ctx, checks, call)
 	said := g.judged(ask, settings, v)
 	if v.Decision == module.Request && v.Check.Level == module.LevelProject {
 		// The first of them speaks, and a project's are the first. But they come from
@@ -133,7 +134,7 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 			said = others
 		}
 	}
-	said.digest, said.muted = c.digest, muted
+	said.digest, said.off, said.muted = c.digest, off, muted
 	return said
 }
 
@@ -145,26 +146,49 @@ func (c checked) stricter(than checked) bool {
 // walk asks the checks. A check that asks for a person, and which an approver
 // turned off for the session, is left out and the others are asked anew: that way
 // a check is turned off only where it asks, and its block of another call stands.
-func (g *Gate) walk(ctx context.Context, checks Checks, call module.Call) (v module.Verdict, muted []string) {
-	off, mutes := map[string]bool{}, g.mutes(ctx, call.Ask)
-	for turn := 0; ; turn++ {
-		if len(off) > 0 {
-			call.Off = func(c module.Check) bool { return off[c.ID()] }
-		}
+func (g *Gate) walk(ctx context.Context, checks Checks, call module.Call) (v module.Verdict, off, muted []string) {
+	call.Off = func(c module.Check) bool { return slices.Contains(off, c.ID()) }
+	mutes := g.mutes(ctx, call.Ask)
+	for {
 		v = checks.Check(ctx, call)
-		if v.Decision != module.Request || v.Failure != "" || turn == maxMuted || off[v.Check.ID()] {
-			return v, muted
+		id := v.Check.ID()
+		if v.Decision != module.Request || v.Failure != "" || len(off) == maxMuted || slices.Contains(off, id) {
+			return v, off, muted
 		}
-		grant, ok := mutes(v.Check.ID())
+		grant, ok := mutes(id)
 		if !ok {
-			return v, muted
+			return v, off, muted
 		}
-		off[v.Check.ID()] = true
+		off = append(off, id)
 		if !slices.Contains(muted, grant) {
 			muted = append(muted, grant)
 		}
 	}
 }
+
+// ruleEntry rules the call of an open ask. What a module of a machine's user has
+// asked stays a person's at every gate: another one may not have that module, and
+// so nothing against the call.
+func (g *Gate) ruleEntry(ctx context.Context, p protocol.Pending, ask protocol.Ask) (ruled, error) {
+	r, err := g.rule(ctx, ask)
+	if err != nil || r.checked.entry.Surface != "" {
+		return r, err
+	}
+	for _, e := range p.Asks {
+		if e.ByModule() && strings.HasPrefix(e.Origin, userModule) && !slices.Contains(r.checked.off, e.Value) {
+			r.checked.entry = policy.Entry{
+				Surface: e.Surface, Value: e.Value, MatchedPattern: e.MatchedPattern, Origin: e.Origin, Unit: e.Unit, Action: policy.Ask, HumanOnly: true,
+				Reason: p.Prompt.Description, Guidance: p.Prompt.Guidance,
+			}
+			r.checked.prompt = &p.Prompt
+			r.ruling = r.checked.tighten(r.ruling)
+			break
+		}
+	}
+	return r, nil
+}
+
+const userModule = protocol.OriginModule + string(module.LevelUser) + ":"
 
 // judged is what a verdict makes of a call.
 func (g *Gate) judged(ask protocol.Ask, settings policy.Modules, v module.Verdict) (c checked) {

@@ -189,7 +189,7 @@ func (g *Gate) conclude(ctx context.Context, p protocol.Pending, end ending) (pr
 		d.Origin = "parent:" + end.by.Node
 	}
 	if end.result == protocol.FinalAllow {
-		again, err := g.rule(ctx, edited(p.Ask, end))
+		again, err := g.ruleEntry(ctx, p, edited(p.Ask, end))
 		switch by, refused := again.refuses(end); {
 		case errors.Is(err, errNeedProject):
 			end = denial(protocol.Unavailable, "The project's own policy that this was asked under is not stored any more, so nobody knows what it would deny. Ask again.").after(end)
