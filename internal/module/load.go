@@ -1,9 +1,11 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Load brings sources in force, in their order. It never fails as a whole: what
@@ -12,15 +14,40 @@ import (
 func (e *Engine) Load(ctx context.Context, sources []Source) (*Set, []Problem) {
 	l := loader{engine: e, ctx: ctx, seen: map[string]bool{}}
 	defer l.done()
+	modules, failed := make([]*loaded, len(sources)), make([]error, len(sources))
+	for _, i := range loadOrder(sources) {
+		modules[i], failed[i] = l.load(&sources[i])
+	}
 	var problems []Problem
-	for i := range sources {
-		s := &sources[i]
-		if err := l.load(s, i); err != nil {
+	for i, err := range failed {
+		if err != nil {
+			s := &sources[i]
 			problems = append(problems, Problem{Module: line(s.Name, 80), Level: s.Level, Message: line(err.Error(), maxFailure)})
 			e.metrics.loadFailed(s.Level)
 		}
 	}
-	return newSet(e, l.modules), problems
+	return newSet(e, slices.DeleteFunc(modules, func(m *loaded) bool { return m == nil })), problems
+}
+
+// loadOrder is in which order sources are loaded: what a project brings, last.
+// It comes from an agent's host, and could else use up the bounds, the time or
+// the worker of those whose blocks it would like to be rid of.
+func loadOrder(sources []Source) []int {
+	order := make([]int, len(sources))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(rank(sources[a].Level), rank(sources[b].Level))
+	})
+	return order
+}
+
+func rank(l Level) int {
+	if l == LevelProject {
+		return 1
+	}
+	return 0
 }
 
 // loader loads the modules of one set, on a worker of its own: a script that
@@ -29,33 +56,33 @@ type loader struct {
 	engine  *Engine
 	ctx     context.Context
 	process *process
-	modules []*loaded
+	modules int
 	checks  int
 	seen    map[string]bool
 }
 
-func (l *loader) load(s *Source, index int) error {
-	if index >= MaxSources {
-		return fmt.Errorf("there are more than %d modules; this one is too many", MaxSources)
+func (l *loader) load(s *Source) (*loaded, error) {
+	if l.modules >= MaxSources {
+		return nil, fmt.Errorf("there are more than %d modules; this one is too many", MaxSources)
 	}
 	if err := s.check(); err != nil {
-		return err
+		return nil, err
 	}
 	name := string(s.Level) + ":" + s.Name
 	if l.seen[name] {
-		return fmt.Errorf("another %s module has the same name", s.Level)
+		return nil, fmt.Errorf("another %s module has the same name", s.Level)
 	}
 	m, err := l.known(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if l.checks+len(m.checks) > MaxChecks {
-		return fmt.Errorf("with its checks there would be more than %d", MaxChecks)
+		return nil, fmt.Errorf("with its checks there would be more than %d", MaxChecks)
 	}
 	l.seen[name] = true
 	l.checks += len(m.checks)
-	l.modules = append(l.modules, m)
-	return nil
+	l.modules++
+	return m, nil
 }
 
 // known is the module of a source, run now if it was not before.
