@@ -112,7 +112,15 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 	if r.ruling.Action != policy.Ask && r.ruling.Action != policy.Allow {
 		return checked{}
 	}
-	checks := g.modules.In(ctx, project.modules)
+	// A project's modules, and what they take, come from the agent's host: half of
+	// the time is kept for those whose block they could else sit out.
+	first := ctx
+	if len(project.modules) > 0 {
+		var cancel context.CancelFunc
+		first, cancel = context.WithTimeout(ctx, modulesTime/2)
+		defer cancel()
+	}
+	checks := g.modules.In(first, project.modules)
 	if checks == nil {
 		checks = noChecks{}
 	}
@@ -124,11 +132,12 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 		return c
 	}
 	call := module.Call{Ask: ask, Time: settings.CallTime}
-	v, off, muted := g.walk(ctx, checks, call)
+	v, off, muted := g.walk(first, checks, call)
 	said := g.judged(ask, settings, v)
-	if v.Decision == module.Request && v.Check.Level == module.LevelProject {
+	if v.Decision == module.Request && (v.Check.Level == module.LevelProject || v.Failure != "" && first != ctx) {
 		// The first of them speaks, and a project's are the first. But they come from
-		// the agent's host: a request of theirs must not stand in for a block.
+		// the agent's host: neither a request of theirs nor the time that they took
+		// from the others must stand in for a block.
 		call.Off = func(c module.Check) bool { return c.Level == module.LevelProject }
 		if others := g.judged(ask, settings, checks.Check(ctx, call)); others.stricter(said) {
 			said = others
