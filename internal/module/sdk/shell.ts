@@ -39,8 +39,9 @@ export const gitValueFlags: readonly string[] = [
 ];
 
 // The checks of a module ask about one call after the other: the last command
-// that was read is often the next one. What was read depends on nothing else.
-let last: { command: string; options: string; parsed: ParsedShellCommand } | undefined;
+// that was read is often the next one. Only its text is kept: what a check does
+// to the words that it gets must not reach the next check, or the next call.
+let last: { command: string; options: string; read: string } | undefined;
 
 export async function parseShellCommand(command: string, options?: ParseShellCommandOptions): Promise<ParsedShellCommand> {
   return parsedCommand(command, options);
@@ -49,10 +50,10 @@ export async function parseShellCommand(command: string, options?: ParseShellCom
 function parsedCommand(command: string, options?: ParseShellCommandOptions): ParsedShellCommand {
   const wire = options?.wrappers === undefined ? "" : JSON.stringify({ wrappers: options.wrappers });
   if (last === undefined || last.command !== command || last.options !== wire) {
-    const read = JSON.parse(__assentParseShell(command, wire)) as Read;
-    last = { command, options: wire, parsed: { commands: read.commands.map(simple), hasErrors: read.hasErrors } };
+    last = { command, options: wire, read: __assentParseShell(command, wire) };
   }
-  return last.parsed;
+  const { commands, hasErrors } = JSON.parse(last.read) as Read;
+  return { commands: commands.map(simple), hasErrors };
 }
 
 function simple({ program, programName, args, assignments, span }: Read["commands"][number]): SimpleCommand {
