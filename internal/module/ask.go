@@ -62,7 +62,6 @@ func (e *Engine) ensure(ctx context.Context, p *process, m *loaded) error {
 	if _, err := p.load(ctx, m); err != nil {
 		return err
 	}
-	e.remember(m)
 	return p.keep(m, e.codeLimit())
 }
 

@@ -93,8 +93,11 @@ func BenchmarkOneCheck(b *testing.B) {
 func BenchmarkAfterARunaway(b *testing.B) {
 	s := set(b, engine(b, Config{Workers: 1}), module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;);`}))
 	var runaway, next time.Duration
+	loop, calls := bash("loop"), 0
 	for b.Loop() {
-		if v := s.Check(b.Context(), bash("loop")); v.Failure == "" {
+		calls++
+		loop.Ask.Agent = fmt.Sprint("agent-", calls) // one agent's calls would soon rest
+		if v := s.Check(b.Context(), loop); v.Failure == "" {
 			b.Fatal(v)
 		} else {
 			runaway += v.Took

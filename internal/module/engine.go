@@ -33,7 +33,7 @@ type Config struct {
 	// and output. Default: SelfCommand.
 	Command []string
 	// Workers is how many calls are served at once; default: one a processor, at
-	// most 4. One more process stands in reserve.
+	// most 4. Two more processes stand in reserve.
 	Workers int
 	// CallTime is the processor time that one check may take; where the system does
 	// not tell it, and as a bound on any system, 20 times as much wall time.
@@ -132,13 +132,16 @@ func (e *Engine) Close() error { return e.pool.close() }
 // codeLimit is how many bytes of code one worker holds at a time.
 func (e *Engine) codeLimit() int { return int(e.cfg.Memory / codeShare) }
 
-// warm loads into a new worker what was loaded last; what fails there is loaded
+// warm loads into a worker that stands ready what was loaded last; what fails there is loaded
 // again, and told, when it is asked.
 func (e *Engine) warm(p *process) {
 	e.mu.Lock()
 	list := append([]*loaded(nil), e.recent.list...)
 	e.mu.Unlock()
 	for _, m := range list {
+		if p.modules.has(m) {
+			continue
+		}
 		if _, err := p.load(context.Background(), m); err != nil {
 			var no refusal
 			if errors.As(err, &no) {
@@ -146,16 +149,22 @@ func (e *Engine) warm(p *process) {
 			}
 			return
 		}
-		p.modules.add(m, e.codeLimit())
+		if p.keep(m, e.codeLimit()) != nil {
+			return
+		}
 	}
 }
 
-// remember has new workers start with m.
+// remember has m in the workers that stand ready, and those to come.
 func (e *Engine) remember(m *loaded) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.recent.has(m) {
+	known := e.recent.has(m)
+	if !known {
 		e.recent.add(m, e.codeLimit())
+	}
+	e.mu.Unlock()
+	if !known {
+		e.pool.changed()
 	}
 }
 

@@ -132,7 +132,7 @@ func (l *loader) run(m *loaded) (checks string, err error) {
 
 func (l *loader) done() {
 	if l.process != nil {
-		l.engine.pool.lend(l.process)
+		l.engine.pool.give(l.process)
 		l.process = nil
 	}
 }

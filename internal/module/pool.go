@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,8 +26,13 @@ var ErrClosed = errors.New("the engine that runs modules is closed")
 
 var errNoWorker = errors.New("no worker for modules became free in time")
 
-// pool keeps the worker processes: as many as serve calls at once, and a warm
-// one in reserve, so that the call after a kill need not wait for a start.
+// reserve is how many processes stand ready beside those that serve calls: a call
+// that runs away under several checks at once takes down two, the second to tell
+// which of them it was.
+const reserve = 2
+
+// pool keeps the worker processes: as many as serve calls at once, and warm ones
+// in reserve, so that the call after a kill need not wait for a start.
 type pool struct {
 	argv   []string
 	memory int64
@@ -34,6 +40,7 @@ type pool struct {
 	// warm loads into a new process what calls are likely to want.
 	warm func(*process)
 
+	version atomic.Uint64 // of what warm gives
 	serving chan struct{} // one token a call
 	wake    chan struct{}
 	closing chan struct{}
@@ -53,7 +60,7 @@ func newPool(cfg *Config, warm func(*process)) *pool {
 	p := &pool{
 		argv: cfg.Command, memory: cfg.Memory, log: cfg.Logger, warm: warm,
 		serving: make(chan struct{}, cfg.Workers), wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
-		all: map[*process]bool{}, want: cfg.Workers + 1,
+		all: map[*process]bool{}, want: cfg.Workers + reserve,
 	}
 	go p.nurse()
 	return p
@@ -71,7 +78,9 @@ func (p *pool) nurse() {
 			return
 		}
 		if !missing {
-			<-p.wake
+			if !p.refresh() {
+				<-p.wake
+			}
 			continue
 		}
 		if p.raise() {
@@ -130,10 +139,40 @@ func (p *pool) raise() bool {
 	waited := len(p.waiters) > 0
 	p.mu.Unlock()
 	if !waited {
-		p.warm(proc)
+		p.ready(proc)
 	}
 	p.give(proc)
 	return true
+}
+
+// refresh warms one idle process that stands ready without what was loaded since;
+// false where there is none.
+func (p *pool) refresh() bool {
+	now := p.version.Load()
+	p.mu.Lock()
+	i := slices.IndexFunc(p.idle, func(proc *process) bool { return proc.version != now })
+	if i < 0 || len(p.waiters) > 0 {
+		p.mu.Unlock()
+		return false
+	}
+	proc := p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
+	p.mu.Unlock()
+	p.ready(proc)
+	p.give(proc)
+	return true
+}
+
+// ready warms a process for what is to be in every worker at this moment.
+func (p *pool) ready(proc *process) {
+	proc.version = p.version.Load()
+	p.warm(proc)
+}
+
+// changed says that warm has something new to give.
+func (p *pool) changed() {
+	p.version.Add(1)
+	p.call()
 }
 
 // take waits for a process that serves one call; serve gives it back.
@@ -162,30 +201,12 @@ func (p *pool) put(proc *process) {
 	p.give(proc)
 }
 
-// borrow waits for a process beside those that serve calls; lend gives it back.
+// borrow waits for a process without a token: one that serves no call, which the
+// reserve has room for. give takes it back.
 func (p *pool) borrow(ctx context.Context) (*process, error) {
-	p.mu.Lock()
-	p.want++
-	p.mu.Unlock()
-	p.call()
 	limit := time.NewTimer(helloTime)
 	defer limit.Stop()
-	proc, err := p.next(ctx, limit.C)
-	if err != nil {
-		p.less()
-	}
-	return proc, err
-}
-
-func (p *pool) lend(proc *process) {
-	p.less()
-	p.give(proc)
-}
-
-func (p *pool) less() {
-	p.mu.Lock()
-	p.want--
-	p.mu.Unlock()
+	return p.next(ctx, limit.C)
 }
 
 // next is an idle process, or the first that becomes so.
@@ -199,6 +220,7 @@ func (p *pool) next(ctx context.Context, limit <-chan time.Time) (*process, erro
 			return proc, nil
 		}
 		p.dead = append(p.dead, proc)
+		p.call()
 	}
 	if p.closed {
 		p.mu.Unlock()
@@ -255,17 +277,20 @@ func closedIf(wait chan *process, nobody bool) chan *process {
 // give makes a process idle, hands it to who waits, or buries it.
 func (p *pool) give(proc *process) {
 	p.mu.Lock()
-	defer p.call()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed, !proc.well(), len(p.idle) >= p.want:
 		p.dead = append(p.dead, proc)
 		proc.kill()
+		p.call()
 	case len(p.waiters) > 0:
 		p.waiters[0] <- proc
 		p.waiters = p.waiters[1:]
 	default:
 		p.idle = append(p.idle, proc)
+		if proc.version != p.version.Load() {
+			p.call() // not after every call: the nurse has a thread of its own to wake
+		}
 	}
 }
 

@@ -18,9 +18,12 @@ func full(t *testing.T, e *Engine) map[*process]bool {
 		for _, p := range e.pool.idle {
 			idle[p] = true
 		}
-		want := e.pool.want
+		want, ready := e.pool.want, true
+		for _, p := range e.pool.idle {
+			ready = ready && p.version == e.pool.version.Load()
+		}
 		e.pool.mu.Unlock()
-		if len(idle) == want {
+		if len(idle) == want && ready {
 			return idle
 		}
 		if time.Now().After(end) {
@@ -33,26 +36,38 @@ func full(t *testing.T, e *Engine) map[*process]bool {
 // in reserve with the modules in it: it waits neither for a start nor for a load.
 func TestAReserveStandsInForAWorkerThatIsKilled(t *testing.T) {
 	e := engine(t, Config{Workers: 1})
-	s := set(t, e, module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;); return {block: "no"}`}))
-	for range 3 {
+	pass, loop := checkJS{name: "p"}, checkJS{name: "l", body: `if (input.tool.command === "loop") for (;;); return {block: "no"}`}
+	for _, row := range []struct {
+		does    string
+		modules []Source
+		killed  int
+	}{
+		{"one check", []Source{module("a", loop)}, 1},
+		{"two checks, the second of which runs away", []Source{module("b", pass, loop)}, 2},
+		{"two modules, the second of which does", []Source{module("c", pass), module("d", loop)}, 2},
+		{"the same once more: it is known which", []Source{module("c", pass), module("d", loop)}, 1},
+	} {
+		s := set(t, e, row.modules...)
 		before := full(t, e)
-		if v := s.Check(t.Context(), bash("loop")); v.Failure == "" {
-			t.Fatalf("got %+v", v)
+		if v := s.Check(t.Context(), bash("loop")); v.Failure == "" || v.Check.Name != "l" {
+			t.Fatalf("%s: got %+v", row.does, v)
 		}
 		if v := s.Check(t.Context(), bash("ls")); v.Decision != Block {
-			t.Fatalf("the next: got %s (%s)", v.Decision, v.Failure)
+			t.Fatalf("%s, the next: got %s (%s)", row.does, v.Decision, v.Failure)
 		}
-		after, stayed := full(t, e), 0
-		for p := range after {
+		stayed := 0
+		for p := range full(t, e) {
 			if before[p] {
 				stayed++
 			}
-			if !p.modules.has(s.places[0].module) {
-				t.Error("a worker stands ready without the module")
+			for _, at := range s.places {
+				if !p.modules.has(at.module) {
+					t.Errorf("%s: a worker stands ready without module %s", row.does, at.module.name)
+				}
 			}
 		}
-		if stayed != 1 {
-			t.Errorf("%d of the two workers from before are left, want the one in reserve", stayed)
+		if stayed != 1+reserve-row.killed {
+			t.Errorf("%s: %d of the workers from before are left, want %d", row.does, stayed, 1+reserve-row.killed)
 		}
 	}
 }

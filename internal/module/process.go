@@ -41,6 +41,7 @@ type process struct {
 	killed atomic.Bool
 	// modules are those that it has loaded, the one used last at the end.
 	modules lruList
+	version uint64 // see pool.ready
 }
 
 // start runs argv as a worker. The caller's thread must live as long as the
