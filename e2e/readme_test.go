@@ -47,7 +47,9 @@ var readmeCommands = map[string]struct {
 	`assent policy check examples/policy.jsonc`:                                                {want: "ok, 0 warnings"},
 	`assent install claude-code`:                                                               {exit: 2, want: "onFailure"}, // no terminal here: it shows the change and writes nothing
 	`assent doctor`:                                                                            {want: "a call that must be denied was denied"},
-	`assent links`:                                                                             {want: "model-judge"},
+	`assent module new release --dir ~/.config/assent/permissions`:                             {want: "See what it says"},
+	`assent module test ~/.config/assent/permissions/release.ts --call '{"tool":"bash","input":{"command":"sudo git push"}}'`: {want: "Authorization required"},
+	`assent links`: {want: "model-judge"},
 }
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
