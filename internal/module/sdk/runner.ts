@@ -10,6 +10,7 @@ import type {
   ToolUsePermissionHook,
 } from "@assent/permissions";
 import { highlightSpans } from "./highlight";
+import { after, isPromise, type Maybe } from "./promise";
 
 interface Check {
   name: string;
@@ -29,7 +30,7 @@ interface Shown {
 
 type Decided = { decision: "block"; reason: string } | { decision: "request"; prompt: Shown };
 
-type Answer = (Decided & { check: number } | { decision: "none" }) & { failures?: { check: number; error: string }[] };
+type Answer = (Decided & { check: number }) | { decision: "none" };
 
 export interface Boundary {
   readonly checks: string;
@@ -69,10 +70,6 @@ export function run(exported: { default?: unknown }): Boundary {
   };
 }
 
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
-}
-
 function checked(hook: ToolUsePermissionHook, others: readonly Check[]): Check {
   if (typeof hook !== "object" || hook === null) throw new Error("onToolUse takes {name, description, handler}");
   const { name, description, matcher, handler } = hook;
@@ -96,25 +93,41 @@ function matched(name: string, matcher: PermissionMatcher | undefined): Pick<Che
   return { tools: tools as string[], picks: undefined };
 }
 
+type Failures = { check: number; error: string }[];
+
 // ask goes through the checks until one decides. One that fails is noted and
 // does not keep the others from being asked.
-async function ask(checks: readonly Check[], order: readonly number[], input: string): Promise<string> {
-  const failures: { check: number; error: string }[] = [];
-  let answer: Answer = { decision: "none" };
-  for (const n of order) {
+function ask(checks: readonly Check[], order: readonly number[], input: string): Promise<string> {
+  const failures: Failures = [];
+  for (let i = 0; i < order.length; i++) {
+    const n = order[i] as number;
     try {
-      const later = decide(checks[n], input);
-      const decided = isPromise(later) ? await later : later;
-      if (decided !== undefined) {
-        answer = { ...decided, check: n };
-        break;
-      }
+      const found = decide(checks[n], input);
+      if (isPromise(found)) return askOn(checks, order.slice(i), found, input, failures);
+      if (found !== undefined) return Promise.resolve(said({ ...found, check: n }, failures));
     } catch (thrown) {
       failures.push({ check: n, error: textOf(thrown) });
     }
   }
-  if (failures.length > 0) answer.failures = failures;
-  return JSON.stringify(answer);
+  return Promise.resolve(said({ decision: "none" }, failures));
+}
+
+// askOn is ask from a check on that has something to wait for.
+async function askOn(checks: readonly Check[], order: readonly number[], first: PromiseLike<Decided | undefined>, input: string, failures: Failures): Promise<string> {
+  for (let i = 0; i < order.length; i++) {
+    const n = order[i] as number;
+    try {
+      const found: Decided | undefined = await (i === 0 ? first : decide(checks[n], input));
+      if (found !== undefined) return said({ ...found, check: n }, failures);
+    } catch (thrown) {
+      failures.push({ check: n, error: textOf(thrown) });
+    }
+  }
+  return said({ decision: "none" }, failures);
+}
+
+function said(answer: Answer, failures: Failures): string {
+  return JSON.stringify(failures.length > 0 ? { ...answer, failures } : answer);
 }
 
 function decide(check: Check | undefined, text: string): Maybe<Decided | undefined> {
@@ -124,13 +137,6 @@ function decide(check: Check | undefined, text: string): Maybe<Decided | undefin
   const { detail } = input.tool;
   const handled = (): Maybe<Decided | undefined> => after(check.handler(input), (answer) => decided(answer, detail));
   return check.picks === undefined ? handled() : after(check.picks(input), (picked) => (picked ? handled() : undefined));
-}
-
-type Maybe<T> = T | PromiseLike<T>;
-
-// To wait for what is no promise takes longer than most handlers do.
-function after<R>(value: unknown, then: (value: unknown) => Maybe<R>): Maybe<R> {
-  return isPromise(value) ? Promise.resolve(value).then(then) : then(value);
 }
 
 function decided(answer: unknown, detail: string): Decided | undefined {

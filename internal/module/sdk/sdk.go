@@ -8,7 +8,7 @@ import "embed"
 // Files are the sources by name. Index is what a module imports, Runner is what a
 // bundle ends in.
 //
-//go:embed index.ts decision.ts highlight.ts shell.ts tool.ts runner.ts
+//go:embed index.ts decision.ts highlight.ts promise.ts shell.ts tool.ts runner.ts
 var Files embed.FS
 
 // The files that a bundler starts from.

@@ -10,6 +10,7 @@ import type {
   TokenWalkOptions,
 } from "@assent/permissions";
 import { request } from "./decision";
+import { settled } from "./promise";
 
 // The host reads the command with the reader that the rules use.
 declare const __assentParseShell: (command: string, options: string) => string;
@@ -104,7 +105,7 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
   // A matcher that can match nothing would be taken for one that never objects.
   if (programs.size === 0 || typeof spec.onMatch !== "function") throw new Error("matchCommand takes {program, onMatch, …}");
   if (spec.subcommands?.length === 0) throw new Error("matchCommand: subcommands is an empty list, which no command matches");
-  return async (tool) => {
+  const match = (tool: BashPermissionToolInput): PermissionDecision | undefined => {
     const parsed = parsedCommand(tool.command);
     if (spec.strict === true && parsed.hasErrors) {
       return request({
@@ -128,6 +129,7 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
     }
     return commands.length === 0 ? undefined : withHighlight(spec.onMatch({ commands, spans }), spans);
   };
+  return (tool) => settled(() => match(tool));
 }
 
 function matchingSubcommand(command: SimpleCommand, spec: CommandSpec): ShellToken | undefined {
