@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -59,6 +60,7 @@ func (p Prompt) Shown() Prompt {
 	p.Name, p.Check = Safe(p.Name, MaxName, false), Safe(p.Check, MaxName, false)
 	p.Description, p.Guidance = Safe(p.Description, MaxReason, true), Safe(p.Guidance, MaxReason, true)
 	p.ApproveLabel, p.EditLabel, p.RejectLabel = Safe(p.ApproveLabel, MaxLabel, false), Safe(p.EditLabel, MaxLabel, false), Safe(p.RejectLabel, MaxLabel, false)
+	p.Highlight = slices.DeleteFunc(slices.Clone(p.Highlight), func(s Span) bool { return s.Start < 0 || s.End < s.Start })
 	p.Highlight = p.Highlight[:min(len(p.Highlight), MaxHighlight)]
 	return p
 }

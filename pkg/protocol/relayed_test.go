@@ -109,7 +109,7 @@ func TestAPromptIsHandedOnByAChildAlone(t *testing.T) {
 // TestAPromptIsFitToBeShown, whatever a module or a node below wrote.
 func TestAPromptIsFitToBeShown(t *testing.T) {
 	wild := strings.Repeat("x\x1b[2J\u202e", MaxReason)
-	p := Prompt{Name: wild, Description: wild, Guidance: wild, ApproveLabel: wild, EditLabel: wild, RejectLabel: wild, Check: wild, Highlight: make([]Span, 2*MaxHighlight)}.Shown()
+	p := Prompt{Name: wild, Description: wild, Guidance: wild, ApproveLabel: wild, EditLabel: wild, RejectLabel: wild, Check: wild, Highlight: append([]Span{{-1, 2}, {5, 4}}, make([]Span, 2*MaxHighlight)...)}.Shown()
 	if err := p.check(); err != nil {
 		t.Error(err)
 	}
