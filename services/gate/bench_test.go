@@ -1,12 +1,15 @@
 package gate
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/assent-dev/assent/internal/node/nodetest"
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -68,5 +71,34 @@ func BenchmarkRuling(b *testing.B) {
 		if d := ruled.decision(g.Gate, call{ask: ask, digest: digest}); !d.Allowed() {
 			b.Fatal("not allowed")
 		}
+	}
+}
+
+// BenchmarkRulingUnderModules is the same under permission modules: none, a
+// thousand checks of other tools, ten modules that look at the call.
+func BenchmarkRulingUnderModules(b *testing.B) {
+	elsewhere, looking := map[string]string{}, map[string]string{}
+	for i := range 10 {
+		elsewhere[fmt.Sprintf("m%d.js", i)] = `export default (api) => { for (let i = 0; i < 100; i++) api.onToolUse({ name: "c" + i, description: "d", matcher: "deploy", handler: () => undefined }); };`
+		looking[fmt.Sprintf("m%d.js", i)] = `export default (api) => api.onToolUse({ name: "c", description: "d", matcher: "bash", handler: ({ tool }) => { if (tool.command.includes("never")) throw new Error("x"); } });`
+	}
+	for _, row := range []struct {
+		name  string
+		files map[string]string
+	}{{"none", nil}, {"a thousand of other tools", elsewhere}, {"ten that look", looking}} {
+		b.Run(row.name, func(b *testing.B) {
+			r := newRig(b, strings.Replace(plainPolicy, `"terminal"`, `"modules": { "callTime": "1s" }, "terminal"`, 1))
+			if row.files != nil {
+				m, _ := r.typescript(row.files)
+				r.modules = m
+			}
+			g := r.gate("g1")
+			ask := r.agent("ci").bash("git status")
+			for b.Loop() {
+				if ruled := must(g.rule(b.Context(), ask))(b); ruled.ruling.Action != policy.Allow {
+					b.Fatalf("%+v", ruled.checked)
+				}
+			}
+		})
 	}
 }
