@@ -2,10 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/internal/desk"
 	"github.com/assent-dev/assent/internal/module"
@@ -127,6 +131,38 @@ func labelled(key, label string) string {
 		return key
 	}
 	return key + " = " + protocol.Safe(label, protocol.MaxLabel, false)
+}
+
+// editedInput is the input of a call with text in the place of what the call is
+// about: of its command, say. Text may be the whole input, too.
+func editedInput(ask protocol.Ask, text string) (jsontext.Value, error) {
+	if whole := jsontext.Value(text); whole.IsValid() && whole.Kind() == '{' {
+		return whole, nil
+	}
+	var args map[string]jsontext.Value
+	if err := json.Unmarshal(ask.Tool.Input, &args); err != nil {
+		return nil, fmt.Errorf("the call's input cannot be read: %w", err)
+	}
+	detail, key := module.Detail(&ask), ""
+	for name, value := range args {
+		var have string
+		if value.Kind() != '"' || json.Unmarshal(value, &have) != nil || have != detail {
+			continue
+		}
+		if key != "" {
+			return nil, errors.New("two fields of the call say the same: give its whole input, a JSON object")
+		}
+		key = name
+	}
+	if text == "" || key == "" {
+		return nil, errors.New("say what to allow in its place, as in `e N make test`; for a call that is not about one command or path, its whole input, a JSON object")
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil, fmt.Errorf("that is no text: %w", err)
+	}
+	args[key] = quoted
+	return json.Marshal(args, json.Deterministic(true))
 }
 
 // muteOf is the grant by which an approver turns the check off that asks: for the

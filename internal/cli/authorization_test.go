@@ -156,7 +156,9 @@ func TestTheFaceShowsWhatAModuleAsks(t *testing.T) {
 		want   string
 		mutes  bool
 	}{
-		"a module's ask":  {func(p *protocol.Pending) { p.Prompt.ApproveLabel, p.Prompt.RejectLabel = "Tag it", "Wait" }, "a 3 = Tag it · d 3 [REASON] = Wait · m 3 = allow, and don't ask again", true},
+		"a module's ask": {func(p *protocol.Pending) {
+			p.Prompt.ApproveLabel, p.Prompt.EditLabel, p.Prompt.RejectLabel = "Tag it", "Another", "Wait"
+		}, "a 3 = Tag it · d 3 [REASON] = Wait · e 3 COMMAND = Another · m 3 = allow, and don't ask again", true},
 		"one that failed": {func(p *protocol.Pending) { p.Prompt.Check = "" }, "a 3 · d 3 [REASON]\n", false},
 	} {
 		var out strings.Builder
@@ -169,6 +171,27 @@ func TestTheFaceShowsWhatAModuleAsks(t *testing.T) {
 		}
 		if strings.Contains(out.String(), "m 3") != row.mutes || strings.Contains(out.String(), "note    ") {
 			t.Errorf("%s:\n%s", name, &out)
+		}
+	}
+}
+
+// TestEditedInput: what the call is about is changed, and nothing else of it.
+func TestEditedInput(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ tool, input, text, want string }{
+		"a command":                {"bash", `{"command":"git tag v2","timeout":5}`, `git tag "v3"`, `{"command":"git tag \"v3\"","timeout":5}`},
+		"a path":                   {"read", `{"file_path":"/repo/a","limit":2}`, "/repo/b", `{"file_path":"/repo/b","limit":2}`},
+		"a whole input":            {"teleport", `{"to":"mars"}`, `{"to":"moon"}`, `{"to":"moon"}`},
+		"a description beside it":  {"bash", `{"command":"ls","description":"list"}`, "ls -l", `{"command":"ls -l","description":"list"}`},
+		"nothing":                  {"bash", `{"command":"git tag v2"}`, "", ""},
+		"a call of another kind":   {"teleport", `{"to":"mars"}`, "moon", ""},
+		"two that say the same":    {"bash", `{"command":"ls","description":"ls"}`, "ls -l", ""},
+		"a list in place of input": {"teleport", `{"to":"mars"}`, `["moon"]`, ""},
+	} {
+		ask := protocol.Ask{Tool: protocol.Tool{Name: row.tool, Input: []byte(row.input)}, Cwd: "/repo", Platform: "linux"}
+		got, err := editedInput(ask, row.text)
+		if string(got) != row.want || (err == nil) != (row.want != "") {
+			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }
@@ -237,6 +260,15 @@ export default (api) => api.onToolUse({ name: "tag", description: "Tags are for 
 	d.waitFor(t, "1: granting that the check user:release/tag does not ask again, for this session of the agent, until ")
 	if got := <-first; got.Outcome != protocol.AllowedByHuman || got.Grant == nil || got.Grant.Surface != "module" {
 		t.Fatalf("%s with grant %+v", got.Outcome, got.Grant)
+	}
+	elsewhere := newDesktopWith(t, `{"permission":{"*":"allow","bash":"allow"},"terminal":{"kind":"human"},"modules":{"callTime":"1s"}}`, dir)
+	second := elsewhere.asks(t, "git tag v7")
+	elsewhere.waitFor(t, "── ask 1 ──")
+	elsewhere.types(t, "e 1") // into what? nothing happens
+	elsewhere.waitFor(t, "say what to allow in its place")
+	elsewhere.types(t, "e 1 git log")
+	if got := <-second; got.Outcome != protocol.AllowedByHuman || string(got.EditedInput) != `{"command":"git log"}` {
+		t.Errorf("edited: %s of %s", got.Outcome, got.EditedInput)
 	}
 	if got := <-d.asks(t, "git tag v8"); got.Outcome != protocol.AllowedByRule || got.Policy.Grants == "" {
 		t.Errorf("turned off: %s under grants %q", got.Outcome, got.Policy.Grants)

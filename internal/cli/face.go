@@ -39,7 +39,7 @@ type shownAsk struct {
 	item   pending.Item
 }
 
-const faceHelp = "  a N = allow ask N this once · d N [REASON] = deny it · Enter = list what waits · q = leave the desk, the node goes on\n" +
+const faceHelp = "  a N = allow ask N this once · d N [REASON] = deny it · e N COMMAND = allow that in its place · Enter = list what waits · q = leave the desk, the node goes on\n" +
 	"  g N = allow ask N, and what its line \"grant\" says for the rest of its session, 8 hours at most\n" +
 	"  m N = allow ask N, and the permission check that asks does not ask again for the rest of its session, 8 hours at most\n"
 
@@ -160,6 +160,8 @@ func (f *face) take(ctx context.Context, line string) (left bool) {
 		f.answer(ctx, protocol.FinalAllow, rest, sessionGrant)
 	case "m", "mute":
 		f.answer(ctx, protocol.FinalAllow, rest, muteOf)
+	case "e", "edit":
+		f.edit(ctx, rest)
 	case "d", "deny":
 		f.answer(ctx, protocol.FinalDeny, rest, nil)
 	default:
@@ -178,30 +180,60 @@ func (f *face) list() {
 	}
 }
 
-// answer answers the ask that words begin with the number of, and grants what
-// granting makes of it, if that is wanted.
-func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string, granting func(pending.Item) (protocol.Grant, error)) {
-	number, reason, _ := strings.Cut(strings.TrimSpace(words), " ")
+// picked is the ask that words begin with the number of, and the words behind it.
+func (f *face) picked(words string) (s *shownAsk, rest string, ok bool) {
+	number, rest, _ := strings.Cut(strings.TrimSpace(words), " ")
 	n, err := strconv.Atoi(number)
 	i := slices.IndexFunc(f.shown, func(s *shownAsk) bool { return s.number == n })
 	if err != nil || i < 0 {
 		f.printf("   which one? say its number, as in `a %d`\n", max(f.last, 1))
 		f.list()
+		return nil, "", false
+	}
+	return f.shown[i], strings.TrimSpace(rest), true
+}
+
+// answer answers the ask that words begin with the number of, and grants what
+// granting makes of it, if that is wanted.
+func (f *face) answer(ctx context.Context, verdict protocol.FinalChoice, words string, granting func(pending.Item) (protocol.Grant, error)) {
+	s, reason, ok := f.picked(words)
+	if !ok {
 		return
 	}
-	a := protocol.Answer{Ask: f.shown[i].item.Ask.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)}
+	a := protocol.Answer{Ask: s.item.Ask.ID, Verdict: verdict, Reason: reason}
 	if granting != nil {
-		g, err := granting(f.shown[i].item)
+		g, err := granting(s.item)
 		if err != nil {
-			f.printf("   nothing is answered: %v; `a %d` allows this call alone\n", err, n)
+			f.printf("   nothing is answered: %v; `a %d` allows this call alone\n", err, s.number)
 			return
 		}
-		f.printf("   %d: granting %s\n", n, grantLine(g))
-		for _, line := range leftLines(f.shown[i].item, g) {
+		f.printf("   %d: granting %s\n", s.number, grantLine(g))
+		for _, line := range leftLines(s.item, g) {
 			f.printf("      %s\n", line)
 		}
 		a.Grant = &g
 	}
+	f.send(ctx, s.number, a)
+}
+
+// edit allows the ask that words begin with the number of, with the words behind
+// it in the place of what it would have done.
+func (f *face) edit(ctx context.Context, words string) {
+	s, text, ok := f.picked(words)
+	if !ok {
+		return
+	}
+	input, err := editedInput(s.item.Ask, text)
+	if err != nil {
+		f.printf("   nothing is answered: %v\n", err)
+		return
+	}
+	f.printf("   %d: allowing instead %s\n", s.number, input)
+	f.send(ctx, s.number, protocol.Answer{Ask: s.item.Ask.ID, Verdict: protocol.FinalAllow, EditedInput: input})
+}
+
+// send sends an answer to the ask shown as n and says what became of it.
+func (f *face) send(ctx context.Context, n int, a protocol.Answer) {
 	closed, stop := f.desk.Closing(ctx, a.Ask)
 	defer stop()
 	r, err := f.desk.Answer(ctx, a)
@@ -288,6 +320,9 @@ func (f *face) show(s *shownAsk, frozen []string) {
 			f.printf("           %s\n", line)
 		}
 		keys += fmt.Sprintf(" · g %d", s.number)
+	}
+	if label := p.Prompt.EditLabel; label != "" {
+		keys += " · " + labelled(fmt.Sprintf("e %d COMMAND", s.number), label)
 	}
 	if _, err := muteOf(s.item); err == nil {
 		keys += fmt.Sprintf(" · m %d = allow, and don't ask again", s.number)
