@@ -27,6 +27,8 @@ type face struct {
 	out   io.Writer
 	lines <-chan string
 	look  chan struct{}
+	told  chan string // what gates say of permission modules
+	heard map[string]bool
 	last  int
 	shown []*shownAsk // open ones, in the order in which they were shown
 	// styled: the screen shows parts of a line in bold.
@@ -49,18 +51,25 @@ func runFace(ctx context.Context, env *Env, nc *nats.Conn, node, approver string
 	if err != nil {
 		return err
 	}
-	f := &face{desk: d, out: env.Stdout, lines: readLines(env.Stdin), look: make(chan struct{}, 1), styled: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
+	f := &face{desk: d, out: env.Stdout, lines: readLines(env.Stdin), look: make(chan struct{}, 1), told: make(chan string, 16), heard: map[string]bool{}, styled: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == ""}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	work, leave := context.WithCancel(ctx)
 	defer leave()
+	listening := make(chan struct{})
 	wg.Go(func() {
+		select { // who comes is told what is wrong: not before it can be heard
+		case <-listening:
+		case <-work.Done():
+		}
 		if err := d.Present(work); err != nil {
 			fmt.Fprintln(env.Stderr, "assent: "+err.Error())
 		}
 	})
 	wg.Go(func() {
-		if err := d.Notices(work, func(protocol.Notice) { f.nudge() }); err != nil {
+		heard := sync.OnceFunc(func() { close(listening) })
+		defer heard() // a desk that hears no notices is a desk all the same
+		if err := d.Notices(work, f.notice, heard); err != nil {
 			fmt.Fprintln(env.Stderr, "assent: "+err.Error())
 		}
 	})
@@ -93,6 +102,30 @@ func (f *face) nudge() {
 	}
 }
 
+// notice takes a live notice: a nudge to look, or a text to show.
+func (f *face) notice(n protocol.Notice) {
+	if n.Kind != protocol.NoticeModules {
+		f.nudge()
+		return
+	}
+	select {
+	case f.told <- n.Text:
+	default: // the log and the doctor say it too
+	}
+}
+
+// maxHeard bounds what a face remembers having shown of modules.
+const maxHeard = 256
+
+// tell shows what is wrong with a permission module, once however many gates say it.
+func (f *face) tell(text string) {
+	if text = protocol.Safe(text, 600, false); f.heard[text] || len(f.heard) >= maxHeard {
+		return
+	}
+	f.heard[text] = true
+	f.printf("! a permission module is not in force: %s\n", text)
+}
+
 // run shows and answers until ctx ends, or the person leaves: then it is true.
 func (f *face) run(ctx context.Context) (left bool) {
 	again := time.NewTicker(desk.LookAgain)
@@ -105,6 +138,8 @@ func (f *face) run(ctx context.Context) (left bool) {
 		case <-ctx.Done():
 			return false
 		case <-f.look:
+		case text := <-f.told:
+			f.tell(text)
 		case <-again.C:
 		case line, open := <-f.lines:
 			if !open {

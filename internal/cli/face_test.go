@@ -24,6 +24,7 @@ import (
 // `assent up`.
 type desktop struct {
 	node  *nodetest.Node
+	creds credentials
 	agent *client.Client
 	typed *io.PipeWriter
 	shown *screen
@@ -100,7 +101,7 @@ func startFace(t *testing.T, n *nodetest.Node, creds credentials) *desktop {
 		t.Fatal(err)
 	}
 	stdin, typed := io.Pipe()
-	d := &desktop{node: n, agent: agent, typed: typed, shown: &screen{}}
+	d := &desktop{node: n, creds: creds, agent: agent, typed: typed, shown: &screen{}}
 	env := &Env{Stdin: stdin, Stdout: d.shown, Stderr: d.shown, Getenv: func(string) string { return "" }}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

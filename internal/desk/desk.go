@@ -103,13 +103,23 @@ func (d *Desk) Answer(ctx context.Context, a protocol.Answer) (protocol.AnswerRe
 	return receipt, nil
 }
 
-// Notices calls seen for every live notice until ctx ends.
-func (d *Desk) Notices(ctx context.Context, seen func(protocol.Notice)) error {
+// listenTime bounds how long a desk waits for the server to say that it is heard.
+const listenTime = 5 * time.Second
+
+// Notices calls seen for every live notice until ctx ends; listening, if there is
+// any, once it hears them.
+func (d *Desk) Notices(ctx context.Context, seen func(protocol.Notice), listening ...func()) error {
 	sub, err := d.nc.SubscribeSync(d.subjects.All(protocol.KindEvent))
 	if err != nil {
 		return fmt.Errorf("listening for notices: %w", err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // the connection's end does the same
+	if err := d.nc.FlushTimeout(listenTime); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("listening for notices: %w", err)
+	}
+	for _, f := range listening {
+		f()
+	}
 	for {
 		msg, err := sub.NextMsgWithContext(ctx)
 		switch {

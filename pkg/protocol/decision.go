@@ -218,6 +218,8 @@ const (
 	NoticeReady        = "ready"
 	NoticePrompt       = "ui_prompt"
 	NoticePromptClosed = "prompt_closed"
+	// NoticeModules: a permission module that should be in force is not.
+	NoticeModules = "modules"
 )
 
 // Notice is a live notice on an event subject: a nudge to look, never a fact to
@@ -232,10 +234,12 @@ type Notice struct {
 	// Via is the child node whose agent it is.
 	Via     string  `json:"via,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
+	// Text is what NoticeModules says.
+	Text string `json:"text,omitempty"`
 }
 
 func (n *Notice) version() Version { return n.V }
 func (n *Notice) check() error {
 	return first(CheckToken("kind", n.Kind), CheckToken("node", n.Node), optionalAskID(n.Ask), optionalToken("agent", n.Agent),
-		optionalToken("via", n.Via), optionalToken("outcome", string(n.Outcome)))
+		optionalToken("via", n.Via), optionalToken("outcome", string(n.Outcome)), bounded("text", n.Text, MaxReason))
 }

@@ -140,7 +140,9 @@ func noticeRows() []fieldRow {
 		no(ErrToken, "agent with a blank", `agent="a b"`),
 		no(ErrToken, "outcome with a blank", `outcome="denied by me"`),
 		no(ErrMalformed, "at no time", `at="now"`),
+		no(ErrField, "a text over its bound", "text="+text(MaxReason+1)),
 
+		yes("a module that is not in force", `kind="modules"`, "ask=", `text="fleet module a: it throws"`),
 		yes("ready", `kind="ready"`, "ask=", "agent="),
 		yes("prompt", `kind="ui_prompt"`),
 		yes("prompt closed", `kind="prompt_closed"`, `outcome="denied_by_human"`),

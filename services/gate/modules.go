@@ -312,9 +312,43 @@ func quotedName(s string) string {
 func (g *Gate) unloaded(problems []module.Problem) {
 	for _, p := range problems {
 		if g.tellOnce(fmt.Sprintf("load %q", p), "a permission module does not load; the others run", "level", p.Level, "module", p.Module, "err", protocol.Safe(p.Message, maxFailure, false)) {
+			g.notifyUnloaded(p)
 			g.count("module", "not_loaded")
 		}
 	}
+}
+
+// newModules is what follows when other modules than before are in force: what is
+// wrong with them is told, and asks that wait are ruled again.
+func (g *Gate) newModules() {
+	g.tellModules(context.Background(), false)
+	g.newPolicy()
+}
+
+// tellModules tells what is wrong with the modules of every ask: on the log and at
+// the desk what was not told before, and with again at the desk all of it, for
+// somebody who has just come.
+func (g *Gate) tellModules(ctx context.Context, again bool) {
+	if g.modules == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, modulesTime)
+	defer cancel()
+	checks := g.modules.In(ctx, nil)
+	if checks == nil {
+		return
+	}
+	problems := checks.Problems()
+	g.unloaded(problems)
+	for _, p := range problems {
+		if again {
+			g.notifyUnloaded(p)
+		}
+	}
+}
+
+func (g *Gate) notifyUnloaded(p module.Problem) {
+	g.notify(protocol.Notice{Kind: protocol.NoticeModules, Text: protocol.Safe(p.String(), maxFailure, false)})
 }
 
 // maxTold bounds what a gate remembers having said of modules.

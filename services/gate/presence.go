@@ -31,22 +31,22 @@ func newPresence() *presence {
 	return &presence{last: map[string]time.Time{}, parents: map[string]parentSeen{}}
 }
 
-// put takes in what a key holds since at, the server's time. A terminal's sign
-// that cannot be read says nothing: the node has no parent by it.
-func (p *presence) put(key string, value []byte, at time.Time) error {
+// put takes in what a key holds since at, the server's time, and says whether it
+// is an approver who was not there before. A terminal's sign that cannot be read
+// says nothing: the node has no parent by it.
+func (p *presence) put(key string, value []byte, at time.Time) (came bool, err error) {
 	if !strings.HasPrefix(key, protocol.PresenceParent) {
-		p.sign(key, at)
-		return nil
+		return p.sign(key, at), nil
 	}
 	s, err := protocol.Read[protocol.ParentSign](value)
 	if err != nil {
 		p.gone(key)
-		return fmt.Errorf("sign of a parent under %s: %w", protocol.Safe(key, protocol.MaxName, false), err)
+		return false, fmt.Errorf("sign of a parent under %s: %w", protocol.Safe(key, protocol.MaxName, false), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parents[key] = parentSeen{s.Parent, at}
-	return nil
+	return false, nil
 }
 
 // parent is the node above this one, "" where no terminal relays to one. Of
@@ -66,11 +66,14 @@ func (p *presence) parent(now time.Time) (node string) {
 	return node
 }
 
-// sign notes a sign of life of approver at the server's time at.
-func (p *presence) sign(approver string, at time.Time) {
+// sign notes a sign of life of approver at the server's time at, and says whether
+// there was none lately.
+func (p *presence) sign(approver string, at time.Time) (came bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	before, known := p.last[approver]
 	p.last[approver] = at
+	return !known || at.Sub(before) >= presenceTime
 }
 
 // gone notes that a key has been taken away: an approver has left, say.

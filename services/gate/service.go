@@ -169,7 +169,8 @@ func (g *Gate) bind(ctx context.Context) error {
 // called once when the gate serves.
 func (g *Gate) Run(ctx context.Context, ready func()) error {
 	if g.modules != nil {
-		g.modules.Changed(g.newPolicy)
+		g.modules.Changed(g.newModules)
+		g.tellModules(ctx, false)
 	}
 	watching, stop := context.WithCancel(context.Background())
 	var watchers sync.WaitGroup
@@ -378,7 +379,11 @@ func (g *Gate) watchPresence(ctx context.Context, heard func(uint64), ready func
 			case e.Operation() != jetstream.KeyValuePut:
 				g.presence.gone(e.Key())
 			default:
-				if err := g.presence.put(e.Key(), e.Value(), e.Created()); err != nil {
+				came, err := g.presence.put(e.Key(), e.Value(), e.Created())
+				if came {
+					g.tellModules(ctx, true)
+				}
+				if err != nil {
 					g.count("presence", "broken")
 					g.log.Warn("presence cannot be read; it counts for nothing", "err", err)
 				}
