@@ -47,11 +47,14 @@ type toolInput struct {
 
 // Detail is the one text that says what a call is about: a command, a path, or
 // the whole input. A prompt's highlight counts in it.
-func Detail(ask *protocol.Ask) string { return newTool(ask).Detail }
+func Detail(ask *protocol.Ask) string {
+	return newTool(ask, policy.FieldsOf(ask.Tool.Name, ask.Tool.Input), "").Detail
+}
 
-// inputOf is a call as modules are told it.
-func inputOf(ask *protocol.Ask) (input jsontext.Value, detail string, err error) {
-	t := newTool(ask)
+// inputOf is a call as modules are told it, with path as the one file that it
+// names of several; "" where it names one or none.
+func inputOf(ask *protocol.Ask, f policy.ToolFields, path string) (input jsontext.Value, detail string, err error) {
+	t := newTool(ask, f, path)
 	input, err = json.Marshal(&callInput{
 		Cwd:     ask.Cwd,
 		Session: sessionInput{ask.Session.ID, ask.Session.Parent, ask.Session.Root, ask.Session.Interactive},
@@ -61,29 +64,35 @@ func inputOf(ask *protocol.Ask) (input jsontext.Value, detail string, err error)
 	return input, t.Detail, err
 }
 
-func newTool(ask *protocol.Ask) toolInput {
+func newTool(ask *protocol.Ask, f policy.ToolFields, several string) toolInput {
 	t := toolInput{ToolName: ask.Tool.Name, AgentToolName: ask.Tool.Name, Input: ask.Tool.Input}
 	if len(t.Input) == 0 {
 		t.Input = jsontext.Value("{}")
 	}
-	f := policy.FieldsOf(ask.Tool.Name, t.Input)
 	if f.Kind != "" {
 		t.ToolName = f.Kind
 	}
 	switch {
 	case f.Command != "":
 		t.Command, t.Detail = &f.Command, f.Command
+	case several != "":
+		t.Detail = compact(t.Input) // the one place that names them all
+		t.setPath(several, ask)
 	case f.Path != "":
-		t.Path, t.Detail = &f.Path, f.Path
-		abs, rel, inside := lexical(f.Path, ask)
-		t.AbsolutePath = &abs
-		if inside && rel != "" {
-			t.ProjectPath = &rel
-		}
+		t.Detail = f.Path
+		t.setPath(f.Path, ask)
 	default:
 		t.Detail = compact(t.Input)
 	}
 	return t
+}
+
+func (t *toolInput) setPath(path string, ask *protocol.Ask) {
+	abs, rel, inside := lexical(path, ask)
+	t.Path, t.AbsolutePath = &path, &abs
+	if inside && rel != "" {
+		t.ProjectPath = &rel
+	}
 }
 
 // lexical is a path made absolute by its letters alone, and relative to the

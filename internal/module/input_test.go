@@ -25,7 +25,7 @@ func TestWhatAModuleIsToldOfACall(t *testing.T) {
 		{"a tool without input", "ping", ``, `"toolName":"ping","agentToolName":"ping","input":{},"detail":"{}"`},
 	} {
 		c := call(row.tool, row.input)
-		got, detail, err := inputOf(&c.Ask)
+		got, detail, err := inputOf(&c.Ask, c.fields(), "")
 		want := `{"cwd":"/repo","session":{"id":"s1","parent":"","root":"s0","interactive":true},"project":{"id":"github.com/acme/shop","root":"/repo"},"tool":{` + row.want + `}}`
 		if err != nil || string(got) != want || detail != Detail(&c.Ask) {
 			t.Errorf("%s:\ngot  %s %v\nwant %s", row.does, got, err, want)

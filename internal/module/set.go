@@ -1,7 +1,6 @@
 package module
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -99,11 +98,10 @@ func (s *Set) Check(ctx context.Context, call Call) Verdict {
 		return Verdict{Decision: Pass}
 	}
 	began := time.Now()
-	steps := s.plan(&call)
+	fields := call.fields()
 	v := Verdict{Decision: Pass}
-	if len(steps) > 0 {
-		w := walk{ctx: ctx, set: s, steps: steps, began: began, time: cmp.Or(call.Time, s.engine.cfg.CallTime)}
-		v = w.run(&call.Ask)
+	if steps := s.plan(&call, fields); len(steps) > 0 {
+		v = s.walks(ctx, &call, fields, steps, began)
 	}
 	v.Took = time.Since(began)
 	s.engine.metrics.verdict(&v)
@@ -111,9 +109,9 @@ func (s *Set) Check(ctx context.Context, call Call) Verdict {
 }
 
 // plan is which checks are asked about a call, grouped by module, in order.
-func (s *Set) plan(call *Call) []planned {
+func (s *Set) plan(call *Call, f policy.ToolFields) []planned {
 	var steps []planned
-	for _, i := range s.about(call.Ask.Tool.Name) {
+	for _, i := range s.about(call.Ask.Tool.Name, f.Kind) {
 		if call.Off != nil && call.Off(s.checks[i]) {
 			continue
 		}
@@ -128,9 +126,13 @@ func (s *Set) plan(call *Call) []planned {
 }
 
 // about are the checks for a tool, by all names that it is known under.
-func (s *Set) about(tool string) []int {
+func (s *Set) about(tool, kind string) []int {
 	all := s.every
-	for _, name := range policy.ToolNames(tool) {
+	names := policy.ToolNames(tool)
+	if kind != "" && !slices.Contains(names, kind) {
+		names = append(names, kind)
+	}
+	for _, name := range names {
 		if list := s.named[name]; len(list) > 0 {
 			all = merge(all, list)
 		}

@@ -3,6 +3,7 @@ package module
 import (
 	"time"
 
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -13,6 +14,16 @@ type Call struct {
 	Off func(Check) bool
 	// Time is what a check may take of a processor, as Config.CallTime; 0: that.
 	Time time.Duration
+	// Fields are what the call is about by the policy in force, which may declare
+	// tools of its own; nil: by what is known of tools without one.
+	Fields *policy.ToolFields
+}
+
+func (c *Call) fields() policy.ToolFields {
+	if c.Fields != nil {
+		return *c.Fields
+	}
+	return policy.FieldsOf(c.Ask.Tool.Name, c.Ask.Tool.Input)
 }
 
 // Decision is what the checks say of a call. There is no allow: a module only

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -43,10 +44,10 @@ type walk struct {
 	failed  *Verdict // the first failure
 }
 
-func (w *walk) run(ask *protocol.Ask) Verdict {
+func (w *walk) run(call *Call, f policy.ToolFields, path string) Verdict {
 	var err error
-	w.ask, w.agent = ask.ID, ask.Agent
-	if w.input, w.detail, err = inputOf(ask); err != nil {
+	w.ask, w.agent = call.Ask.ID, call.Ask.Agent
+	if w.input, w.detail, err = inputOf(&call.Ask, f, path); err != nil {
 		return w.giveUp(fmt.Errorf("the call cannot be put to modules: %w", err))
 	}
 	for len(w.steps) > 0 {

@@ -33,12 +33,28 @@ type ToolFields struct {
 	// Command is what it runs, Path the one file or directory that it names; ""
 	// where it names none, or more than one.
 	Command, Path string
+	// Paths are all that it names where there are several, or a patch does, each
+	// once.
+	Paths []string
 }
 
 // FieldsOf reads them from the arguments from which rules read them.
 func FieldsOf(tool string, input jsontext.Value) ToolFields {
+	return fieldsOf(tool, input, nil, nil)
+}
+
+// FieldsOf is FieldsOf with what the policy declares: tools that run commands,
+// and arguments that name files.
+func (s *Snapshot) FieldsOf(tool string, input jsontext.Value) ToolFields {
+	return fieldsOf(tool, input, s.shells, s.pathArguments)
+}
+
+func fieldsOf(tool string, input jsontext.Value, shells map[string]shellTool, named map[string][]pathArg) ToolFields {
 	name := canonicalTool(strings.TrimSpace(tool))
-	sh, isShell := shellTools[name]
+	sh, isShell := shells[name]
+	if !isShell {
+		sh, isShell = shellTools[name]
+	}
 	file, isFile := fileTools[name]
 	if !isShell && !isFile {
 		return ToolFields{}
@@ -50,8 +66,38 @@ func FieldsOf(tool string, input jsontext.Value) ToolFields {
 		return ToolFields{Kind: surfaceBash, Command: text}
 	}
 	f := ToolFields{Kind: file.surface}
-	if paths, odd := namedTexts(args, file.paths); len(paths) == 1 && !odd && !file.patch {
+	paths := pathsOf(file, args, named[name])
+	if len(paths) == 1 && !file.patch { // a patch is about more than the file's name
 		f.Path = paths[0]
+	} else {
+		f.Paths = paths
 	}
 	return f
+}
+
+// pathsOf are the files that a call of a file tool names, each once: by any of the
+// arguments that may hold one, whichever of them the tool goes by, or in a patch.
+func pathsOf(tool fileTool, args map[string]any, declared []pathArg) (paths []string) {
+	add := func(p string) {
+		if p != "" && !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	keys := slices.Clone(tool.paths)
+	for _, a := range declared {
+		keys = append(keys, a.name)
+	}
+	typed, _ := namedTexts(args, keys)
+	for _, t := range typed {
+		for _, p := range fromURL(t) {
+			add(p)
+		}
+	}
+	if tool.patch {
+		found, _ := patchedFiles(args, tool.paths)
+		for _, f := range found {
+			add(f.text)
+		}
+	}
+	return paths
 }

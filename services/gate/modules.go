@@ -131,7 +131,8 @@ func (g *Gate) checkedBy(ctx context.Context, ask protocol.Ask, project brought,
 		c.deny(unloadedEntry(problems[0]), protocol.Unavailable, problems[0].Module)
 		return c
 	}
-	call := module.Call{Ask: ask, Time: settings.CallTime}
+	fields := r.snapshot.FieldsOf(ask.Tool.Name, ask.Tool.Input)
+	call := module.Call{Ask: ask, Time: settings.CallTime, Fields: &fields}
 	v, off, muted := g.walk(first, checks, call)
 	said := g.judged(ask, settings, v)
 	if v.Decision == module.Request && (v.Check.Level == module.LevelProject || v.Failure != "" && first != ctx) {

@@ -107,6 +107,7 @@ declare module "@assent/permissions" {
     detail: string;
   }
 
+  /** A check is asked about a call that names several files once for each of them. */
   interface NamedPath {
     /** As the agent wrote it. */
     path: string;
