@@ -122,8 +122,7 @@ func (b *batch) file(f *folder, name, file string) {
 		b.problem(name, fmt.Errorf("there are more than %d modules", module.MaxSources))
 		return
 	}
-	// Each module may use what a module may use, whatever the others did.
-	f.files, f.bytes = 0, 0
+	f.renew()
 	s, err := f.source(name, file, b.level)
 	if err != nil {
 		b.problem(name, err)

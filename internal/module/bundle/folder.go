@@ -81,8 +81,8 @@ func (f *folder) settle(name string) (settled string, ok bool, err error) {
 
 // read reads a regular file of the folder.
 func (f *folder) read(name string) (string, error) {
-	if f.spend(1, 0) > maxFiles {
-		return "", fmt.Errorf("the module consists of more than %d files", maxFiles)
+	if err := f.spend(1, 0); err != nil {
+		return "", err
 	}
 	// Not to wait where somebody put a pipe in the place of a file.
 	file, err := f.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -100,18 +100,28 @@ func (f *folder) read(name string) (string, error) {
 	case len(text) > maxFile:
 		return "", fmt.Errorf("%s is larger than %d bytes", quote(name), maxFile)
 	}
-	if f.spend(0, len(text)); f.bytes > maxTotal {
-		return "", fmt.Errorf("the module's files have more than %d bytes", maxTotal)
-	}
-	return string(text), nil
+	return string(text), f.spend(0, len(text))
 }
 
-// spend counts what was read and returns the number of files.
-func (f *folder) spend(files, bytes int) int {
+// spend counts what is read for one module.
+func (f *folder) spend(files, bytes int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.files, f.bytes = f.files+files, f.bytes+bytes
-	return f.files
+	switch {
+	case f.files > maxFiles:
+		return fmt.Errorf("the module consists of more than %d files", maxFiles)
+	case f.bytes > maxTotal:
+		return fmt.Errorf("the module's files have more than %d bytes", maxTotal)
+	}
+	return nil
+}
+
+// renew lets the next module use what one may.
+func (f *folder) renew() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files, f.bytes = 0, 0
 }
 
 // plain is the cause of an error without the path in it, which would be one of
