@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,6 +171,36 @@ func TestBoundsOfAModule(t *testing.T) {
 	for i, want := range []string{"once bundled, the limit is 1048576", "is larger than 1048576 bytes", "cannot be a module's name", "cannot be a module's name"} {
 		if !strings.Contains(problems[i].Message, want) {
 			t.Errorf("%s, want %q", problems[i], want)
+		}
+	}
+}
+
+// Many files within their bounds are bounded together, and each module anew.
+func TestBoundsOfAllFilesOfAModule(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		files, size int
+		want        string
+	}{
+		"few of them":  {7, maxFile - 100, ""},
+		"too large":    {9, maxFile - 100, "files have more than 8388608 bytes"},
+		"one too many": {maxFiles, 10, "consists of more than 2000 files"}, // with the module's own
+	} {
+		var imports strings.Builder
+		files := map[string]string{}
+		for i := range row.files {
+			fmt.Fprintf(&imports, "import './lib/%d';\n", i)
+			files[fmt.Sprintf("lib/%d.ts", i)] = "//" + strings.Repeat("x", row.size)
+		}
+		files["a.ts"], files["b.ts"] = imports.String()+plainModule, imports.String()+plainModule
+		sources, problems, err := Dir(write(t, files), module.LevelUser)
+		if err != nil || row.want == "" && len(sources) != 2 || row.want != "" && len(problems) != 2 {
+			t.Errorf("%s: %v, %d sources, %v", name, err, len(sources), problems)
+		}
+		for _, p := range problems {
+			if !strings.Contains(p.Message, row.want) {
+				t.Errorf("%s: %s", name, p)
+			}
 		}
 	}
 }
