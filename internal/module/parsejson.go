@@ -18,28 +18,31 @@ type jsonParser struct {
 	vm  *sobek.Runtime
 	own sobek.Callable
 	dec *jsontext.Decoder
+	// inherited are the names that every object inherits something under; nil
+	// while a script may still change which.
+	inherited map[string]bool
 }
 
 var errOdd = errors.New("odd JSON")
 
 // fastParse puts a jsonParser in the place of a runtime's JSON.parse.
-func fastParse(vm *sobek.Runtime) error {
+func fastParse(vm *sobek.Runtime) (*jsonParser, error) {
 	o, ok := vm.Get("JSON").(*sobek.Object)
 	if !ok {
-		return errors.New("the runtime has no JSON")
+		return nil, errors.New("the runtime has no JSON")
 	}
 	own, ok := sobek.AssertFunction(o.Get("parse"))
 	if !ok {
-		return errors.New("the runtime has no JSON.parse")
+		return nil, errors.New("the runtime has no JSON.parse")
 	}
 	p := &jsonParser{vm: vm, own: own, dec: jsontext.NewDecoder(bytes.NewBufferString(""))}
 	f := vm.ToValue(p.parse).(*sobek.Object)
 	for name, value := range map[string]any{"name": "parse", "length": 2} {
 		if err := f.DefineDataProperty(name, vm.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE); err != nil {
-			return fmt.Errorf("naming JSON.parse: %w", err)
+			return nil, fmt.Errorf("naming JSON.parse: %w", err)
 		}
 	}
-	return o.DefineDataProperty("parse", f, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE)
+	return p, o.DefineDataProperty("parse", f, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE)
 }
 
 func (p *jsonParser) parse(call sobek.FunctionCall) sobek.Value {
@@ -107,10 +110,26 @@ func (p *jsonParser) object() (sobek.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Defined, not assigned: a key "__proto__" in an agent's input is a key.
-		if err := o.DefineDataProperty(key, v, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE); err != nil {
+		if err := p.put(o, key, v); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// put gives an object a property. A key that the object inherits something under
+// is defined, not assigned: "__proto__" in an agent's input is a key like others.
+func (p *jsonParser) put(o *sobek.Object, key string, v sobek.Value) error {
+	if p.inherited == nil || p.inherited[key] {
+		return o.DefineDataProperty(key, v, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE)
+	}
+	return o.Set(key, v)
+}
+
+// sealed says that what objects inherit changes no more.
+func (p *jsonParser) sealed() {
+	p.inherited = map[string]bool{}
+	for _, name := range p.vm.NewObject().Prototype().GetOwnPropertyNames() {
+		p.inherited[name] = true
 	}
 }
 

@@ -58,7 +58,8 @@ func newScript(name, code string) (s *script, checks string, err error) {
 	s.vm.SetTimeSource(func() time.Time { return s.now })
 	s.vm.SetRandSource(func() float64 { return s.chance.Float64() })
 	err = s.guard(func() error {
-		if err := fastParse(s.vm); err != nil {
+		parser, err := fastParse(s.vm)
+		if err != nil {
 			return err
 		}
 		seal, err := s.vm.RunProgram(hardenProgram)
@@ -77,7 +78,9 @@ func newScript(name, code string) (s *script, checks string, err error) {
 			return err
 		}
 		end, _ := sobek.AssertFunction(seal)
-		_, err = end(sobek.Undefined())
+		if _, err = end(sobek.Undefined()); err == nil {
+			parser.sealed()
+		}
 		return err
 	})
 	return s, checks, err
