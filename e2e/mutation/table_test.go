@@ -208,7 +208,7 @@ var table = []mutation{
 		[]edit{{gate + "/modules.go", "if who.Agent == \"\" || !s.TrustsProject(who) {", "if who.Agent == \"\" {"}},
 		gate, "TestTrustedModulesAreThoseOfATrustedProject", "another project: 1 modules"},
 	{16, "what a project's module requests hides what the operator's block",
-		[]edit{{gate + "/modules.go", "v.Decision == module.Request && v.Check.Level == module.LevelProject {", "v.Decision == module.Request && v.Check.Level == \"\" {"}},
+		[]edit{{gate + "/modules.go", "(v.Check.Level == module.LevelProject || v.Failure", "(v.Check.Level == \"\" || v.Failure"}},
 		gate, "TestWhatAProjectBringsHidesNoBlock", "want denied_by_module by f"},
 	{16, "a project's layer is trusted by whoever names it",
 		[]edit{{rules + "/set.go", "add(sel.project, sel.trustsProject)", "add(sel.project, true)"}},
