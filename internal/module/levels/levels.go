@@ -18,6 +18,11 @@ import (
 const (
 	// loadTime bounds the loading of one set of modules.
 	loadTime = 30 * time.Second
+	// projectTime is that for a project's: it comes from an agent's host, and takes
+	// a turn from the loading of others'.
+	projectTime = 5 * time.Second
+	// restTime is how long a project's modules that took longer are left alone.
+	restTime = 30 * time.Second
 	// maxProjects is how many projects' sets are kept loaded.
 	maxProjects = 64
 )
@@ -42,6 +47,11 @@ type Levels struct {
 	mu      sync.Mutex // held for a moment only: asks take it
 	closed  bool
 	changed func()
+	// busy are the projects of which a set is being loaded, by where they lie: one
+	// at a time, for an agent could bring ever other ones. turn is whose load runs:
+	// it holds a worker, and those of all must not be in such hands.
+	busy map[string]*project
+	turn chan struct{}
 
 	now   atomic.Pointer[host]
 	ready chan struct{}
@@ -65,14 +75,26 @@ type host struct {
 type project struct {
 	sources []module.Source
 	done    chan struct{}
-	state   *State // valid once done is closed
+	// Valid once done is closed. until is how long the state counts; zero: for good.
+	state *State
+	until time.Time
+}
+
+func (p *project) over() bool {
+	select {
+	case <-p.done:
+		return !p.until.IsZero() && time.Now().After(p.until)
+	default:
+		return false
+	}
 }
 
 // New returns levels that are ready when each of wait has been put once. Close
 // ends what loads.
 func New(engine Loader, wait ...module.Level) *Levels {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &Levels{engine: engine, loading: ctx, stop: stop, given: map[module.Level]given{}, changed: func() {}, want: len(wait), ready: make(chan struct{})}
+	l := &Levels{engine: engine, loading: ctx, stop: stop, given: map[module.Level]given{}, changed: func() {}, want: len(wait), ready: make(chan struct{}),
+		busy: map[string]*project{}, turn: make(chan struct{}, 1)}
 	l.now.Store(newHost(nil, nil))
 	if len(wait) == 0 {
 		close(l.ready)
@@ -162,42 +184,80 @@ func (l *Levels) In(ctx context.Context, project []module.Source) *State {
 	if len(project) == 0 {
 		return h.state
 	}
-	p := l.project(h, project)
-	select {
-	case <-p.done:
-		return p.state
-	case <-ctx.Done():
-		return h.state.lacking(project[0], "the project's modules are still being loaded")
+	for {
+		p, mine := l.project(h, project)
+		select {
+		case <-p.done:
+			if mine {
+				return p.state
+			}
+		case <-ctx.Done():
+			return h.state.lacking(project[0], "the project's modules are still being loaded")
+		}
 	}
 }
 
 // project finds the set of a project, or has it loaded: once, whoever asks, and
-// for those who ask again when this ask is over.
-func (l *Levels) project(h *host, sources []module.Source) *project {
-	key := keyOf(sources)
+// for those who ask again when this ask is over. Not mine: what is to be waited
+// for first.
+func (l *Levels) project(h *host, sources []module.Source) (p *project, mine bool) {
+	key, root := keyOf(sources), sources[0].Root
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p, ok := h.projects.Get(key); ok && slices.Equal(p.sources, sources) {
-		return p
+	if p, ok := h.projects.Get(key); ok && slices.Equal(p.sources, sources) && !p.over() {
+		return p, true
 	}
-	p := &project{sources: slices.Clone(sources), done: make(chan struct{})}
+	if other, ok := l.busy[root]; ok {
+		return other, false
+	}
+	p = &project{sources: slices.Clone(sources), done: make(chan struct{})}
 	if l.closed {
 		p.state = h.state.lacking(sources[0], "the gate is stopping")
 		close(p.done)
-		return p
+		return p, true
 	}
 	h.projects.Add(key, p)
+	l.busy[root] = p
 	l.loads.Go(func() {
-		defer close(p.done)
-		ctx, cancel := context.WithTimeout(l.loading, loadTime)
-		defer cancel()
-		p.state = l.load(ctx, h, p.sources)
-		if ctx.Err() != nil { // not what these modules are, but how long this took
-			p.state = p.state.lacking(sources[0], "the project's modules could not be loaded in time")
-			h.projects.Remove(key)
-		}
+		p.state, p.until = l.bring(h, p.sources)
+		l.mu.Lock()
+		delete(l.busy, root)
+		l.mu.Unlock()
+		close(p.done)
 	})
-	return p
+	return p, true
+}
+
+// bring loads a project's modules in front of a host's, when it is its turn.
+func (l *Levels) bring(h *host, sources []module.Source) (s *State, until time.Time) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-l.loading.Done():
+		return h.state.lacking(sources[0], "the gate is stopping"), time.Now()
+	}
+	ctx, cancel := context.WithTimeout(l.loading, projectTime)
+	defer cancel()
+	s = l.load(ctx, h, sources)
+	switch {
+	case ctx.Err() != nil: // not what these modules are, but how long this took
+		return s.lacking(sources[0], "the project's modules could not be loaded in time"), time.Now().Add(restTime)
+	case !s.holds(h.state):
+		// Beside a project's modules nobody else's may be missing.
+		return h.state.lacking(sources[0], "the modules of others do not load beside the project's"), time.Now().Add(restTime)
+	}
+	return s, time.Time{}
+}
+
+// holds says whether what is in force in host is in s, too.
+func (s *State) holds(host *State) bool {
+	for _, p := range s.problems {
+		missing := func(q module.Problem) bool { return q.Level == p.Level && q.Module == p.Module }
+		if p.Level != module.LevelProject && !slices.ContainsFunc(host.problems, missing) {
+			return false
+		}
+	}
+	return true
 }
 
 // keyOf finds a project's modules again without a look at their code: who brings
