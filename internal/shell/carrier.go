@@ -53,7 +53,7 @@ var carriers = map[string]carrier{
 	"torsocks":      {},
 	"strace":        {valued: " -e -o -p -s -u -E -P -a -b -I -O -S -X "},
 	"ltrace":        {valued: " -e -o -p -s -u -a -l -n -x "},
-	"xargs":         {valued: " -I -n -P -L -d -E -s -a --max-args --max-procs --max-lines --delimiter --replace --arg-file --max-chars "},
+	"xargs":         {valued: " -I -n -P -L -d -E -s -a --max-args --max-procs --delimiter --arg-file --max-chars "},
 	"rust-parallel": {}, "rush": {},
 	"parallel":         {valued: " -j -n -N -L -I --jobs --colsep --delay --joblog --results -a "},
 	"watch":            {valued: " -n --interval ", joined: true},
@@ -157,15 +157,18 @@ func carried(words []string) load {
 		// A program from an empty variable leaves the next word as the program.
 		l.by, l.commands = words[0], [][]string{words[1:]}
 	case isShell(name):
-		l.payloads = append(flagged(words[1:], "c"), spelled(words[1:])...)
+		// Not appended to: what flagged finds is a part of the command's own words.
+		l.payloads = slices.Concat(flagged(words[1:], "c"), spelled(words[1:]))
 	case name == "find" || name == "fd" || name == "fdfind":
 		l.commands = executed(words[1:])
 	case name == "command" && !wraps(name, words[1:]):
 		// "command -v rm" only says where rm is.
 	case name == "trap":
 		l.payloads = words[1:2]
-	case name == "su" || name == "script" || name == "runuser" || name == "npx":
-		l.payloads = flagged(words[1:], "c")
+	case name == "su" || name == "script" || name == "runuser" || name == "npx" || name == "flock":
+		// They take -c behind their operands, too.
+		l.payloads = slices.Concat(flagged(words[1:], "c"), following(words[1:], "-c", "-lc", "--command", "--session-command"),
+			glued(words[1:], "--command=", "--session-command="))
 		l.commands = behind(carriers[name], words[1:])
 	case name == "nix-shell":
 		l.payloads = following(words[1:], "--run", "--command")

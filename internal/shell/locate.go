@@ -129,6 +129,20 @@ func readsInput(words []string, fed feed) bool {
 	return len(operands) == 0 || clustered(options, "s")
 }
 
+// readsPipe says whether a shell takes its commands from a file that is none but
+// what another command, or the text itself, writes to it.
+func readsPipe(texts []string, words []word) bool {
+	if name := programName(texts[0]); !isShell(texts[0]) && name != "source" && name != "." {
+		return false
+	}
+	for i, t := range texts[1:] {
+		if i+1 < len(words) && words[i+1].pipe || t == "/dev/stdin" || strings.HasPrefix(t, "/dev/fd/") || strings.HasPrefix(t, "/proc/self/fd/") {
+			return true
+		}
+	}
+	return false
+}
+
 // placeRough notes where the pieces stand into which an opaque text was cut.
 func (f *frame) placeRough(u *Unit) {
 	if f != nil {

@@ -262,9 +262,9 @@ func (w *walker) carried(i int, words []word, at state, fed feed) {
 	texts := w.units[i].Words
 	load := carried(texts)
 	if isShell(texts[0]) {
-		load.payloads = append(load.payloads, fed.texts...)
+		load.payloads = slices.Concat(load.payloads, fed.texts)
 	}
-	if readsInput(texts, fed) {
+	if readsInput(texts, fed) || readsPipe(texts, words) {
 		w.frame.gap()
 	}
 	if len(load.commands)+len(load.payloads) == 0 {

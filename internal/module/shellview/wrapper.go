@@ -52,8 +52,8 @@ var Usual = []Wrapper{
 	{Program: Names{"time"}, ValueFlags: []string{"-f", "-o", "--format", "--output"}},
 	{Program: Names{"timeout"}, ValueFlags: []string{"-s", "-k", "--signal", "--kill-after"}, PositionalSkips: 1},
 	{Program: Names{"stdbuf"}, ValueFlags: []string{"-i", "-o", "-e", "--input", "--output", "--error"}},
-	{Program: Names{"xargs"}, ValueFlags: []string{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--eof", "--replace", "--max-args",
-		"--max-lines", "--max-procs", "--max-chars"}},
+	{Program: Names{"xargs"}, ValueFlags: []string{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--max-args",
+		"--max-procs", "--max-chars"}}, // --replace, --eof and --max-lines take a value in their own word alone,
 }
 
 // effective is the index of the word that names the program behind all wrappers;
