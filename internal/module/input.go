@@ -33,7 +33,8 @@ type projectInput struct {
 
 type toolInput struct {
 	// ToolName is the tool's exact name, or of a built-in one the name of its
-	// kind: a module written for bash must not miss an agent's "Bash".
+	// kind: a module written for bash must not miss an agent's "Bash". An MCP tool
+	// that is called by a gateway is mcp__server__tool, its input what it is given.
 	ToolName string `json:"toolName"`
 	// AgentToolName is the exact name always.
 	AgentToolName string         `json:"agentToolName"`
@@ -71,6 +72,12 @@ func newTool(ask *protocol.Ask, f policy.ToolFields, several string) toolInput {
 	}
 	if f.Kind != "" {
 		t.ToolName = f.Kind
+	} else if name, args, ok := policy.JoinedMCP(ask.Tool.Name, t.Input); ok {
+		// A module is about the tool, by whatever way an agent calls it. The detail
+		// is what an approver sees, and stays the whole call.
+		t.Detail = compact(t.Input)
+		t.ToolName, t.Input = name, args
+		return t
 	}
 	switch {
 	case f.Command != "":

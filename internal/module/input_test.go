@@ -22,6 +22,13 @@ func TestWhatAModuleIsToldOfACall(t *testing.T) {
 		{"a search without a path", "grep", `{"pattern": "x"}`, `"toolName":"grep","agentToolName":"grep","input":{"pattern":"x"},"detail":"{\"pattern\":\"x\"}"`},
 		{"a patch of several files", "apply_patch", `{"input":"*** Update File: a"}`, `"toolName":"edit","agentToolName":"apply_patch","input":{"input":"*** Update File: a"},"detail":"{\"input\":\"*** Update File: a\"}"`},
 		{"a tool that nobody here knows", "Deploy", `{"to": "prod", "path": "x"}`, `"toolName":"Deploy","agentToolName":"Deploy","input":{"to":"prod","path":"x"},"detail":"{\"to\":\"prod\",\"path\":\"x\"}"`},
+		{"an MCP tool by the gateway", "mcp", `{"server":"billing","tool":"refund","arguments":{"amount":7500}}`, `"toolName":"mcp__billing__refund","agentToolName":"mcp","input":{"amount":7500},"detail":"{\"server\":\"billing\",\"tool\":\"refund\",\"arguments\":{\"amount\":7500}}"`},
+		{"one without arguments", "MCP", `{"server":"billing","tool":"list"}`, `"toolName":"mcp__billing__list","agentToolName":"MCP","input":{},"detail":"{\"server\":\"billing\",\"tool\":\"list\"}"`},
+		{"its server in front of its name, its arguments a text", "mcp", `{"tool":"billing:refund","args":"{\"amount\":7500}"}`, `"toolName":"mcp__billing__refund","agentToolName":"mcp","input":{"amount":7500},"detail":"{\"tool\":\"billing:refund\",\"args\":\"{\\\"amount\\\":7500}\"}"`},
+		{"its joined name by the gateway", "mcp", `{"tool":"mcp__billing__refund"}`, `"toolName":"mcp__billing__refund","agentToolName":"mcp","input":{},"detail":"{\"tool\":\"mcp__billing__refund\"}"`},
+		{"arguments said twice are not chosen from", "mcp", `{"server":"b","tool":"t","args":{"n":1},"arguments":{"n":2}}`, `"toolName":"mcp__b__t","agentToolName":"mcp","input":{"server":"b","tool":"t","args":{"n":1},"arguments":{"n":2}},"detail":"{\"server\":\"b\",\"tool\":\"t\",\"args\":{\"n\":1},\"arguments\":{\"n\":2}}"`},
+		{"a question to the gateway itself", "mcp", `{"search":"refund"}`, `"toolName":"mcp","agentToolName":"mcp","input":{"search":"refund"},"detail":"{\"search\":\"refund\"}"`},
+		{"a tool of nobody knows which server", "mcp", `{"tool":"refund"}`, `"toolName":"mcp","agentToolName":"mcp","input":{"tool":"refund"},"detail":"{\"tool\":\"refund\"}"`},
 		{"a tool without input", "ping", ``, `"toolName":"ping","agentToolName":"ping","input":{},"detail":"{}"`},
 	} {
 		c := call(row.tool, row.input)
@@ -55,6 +62,11 @@ func TestWhichChecksAreAsked(t *testing.T) {
 		does, tools, tool string
 		asked             bool
 	}{
+		{"an MCP tool that the gateway calls", `["mcp__billing__refund"]`, "mcp", true},
+		{"another tool of the server", `["mcp__billing__list"]`, "mcp", false},
+		{"the gateway, whatever it calls", `["mcp"]`, "mcp", true},
+		{"any MCP tool", `["mcp"]`, "mcp__billing__refund", true},
+		{"a name that begins alike is no MCP tool", `["mcp"]`, "mcp_x", false},
 		{"its tool", `["bash"]`, "bash", true},
 		{"its tool as an agent calls it", `["bash"]`, "Bash", true},
 		{"another agent's tool of the kind", `["bash"]`, "run_shell_command", true},
@@ -67,11 +79,11 @@ func TestWhichChecksAreAsked(t *testing.T) {
 		{"a name that only begins alike", `["deploy"]`, "deploy2", false},
 	} {
 		s := set(t, e, module("m", block("c", row.tools)))
-		v := s.Check(t.Context(), call(row.tool, `{"command":"x"}`))
+		v := s.Check(t.Context(), call(row.tool, `{"command":"x","server":"billing","tool":"refund"}`))
 		if (v.Decision == Block) != row.asked || !row.asked && v.Decision != Pass {
 			t.Errorf("%s: got %s (%s), want it asked: %v", row.does, v.Decision, v.Failure, row.asked)
 		}
-		off := call(row.tool, `{"command":"x"}`)
+		off := call(row.tool, `{"command":"x","server":"billing","tool":"refund"}`)
 		off.Off = func(c Check) bool { return c.ID() == "fleet:m/c" }
 		if v := s.Check(t.Context(), off); v.Decision != Pass {
 			t.Errorf("%s, turned off: got %s", row.does, v.Decision)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/pkg/protocol"
 )
 
 // Set is the checks of some modules in order. It is immutable, safe for
@@ -111,7 +112,7 @@ func (s *Set) Check(ctx context.Context, call Call) Verdict {
 // plan is which checks are asked about a call, grouped by module, in order.
 func (s *Set) plan(call *Call, f policy.ToolFields) []planned {
 	var steps []planned
-	for _, i := range s.about(call.Ask.Tool.Name, f.Kind) {
+	for _, i := range s.about(&call.Ask, f.Kind) {
 		if call.Off != nil && call.Off(s.checks[i]) {
 			continue
 		}
@@ -125,12 +126,18 @@ func (s *Set) plan(call *Call, f policy.ToolFields) []planned {
 	return steps
 }
 
-// about are the checks for a tool, by all names that it is known under.
-func (s *Set) about(tool, kind string) []int {
+// about are the checks for a call's tool, by all names that it is known under. An
+// MCP tool is known by its server and its own name, and as "mcp".
+func (s *Set) about(ask *protocol.Ask, kind string) []int {
 	all := s.every
-	names := policy.ToolNames(tool)
+	names := policy.ToolNames(ask.Tool.Name)
 	if kind != "" && !slices.Contains(names, kind) {
 		names = append(names, kind)
+	}
+	if name, _, ok := policy.JoinedMCP(ask.Tool.Name, ask.Tool.Input); ok {
+		names = append(names, name)
+	} else if policy.JoinsMCP(ask.Tool.Name) {
+		names = append(names, "mcp")
 	}
 	for _, name := range names {
 		if list := s.named[name]; len(list) > 0 {

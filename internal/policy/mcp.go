@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // mcpPrefix starts the names of tools that an agent lists under one name for
@@ -196,6 +197,51 @@ func (e *evaluation) mcpArguments(t mcpTool) map[string]any {
 		}
 	}
 	return out
+}
+
+// JoinedMCP is the MCP tool that a call of the gateway means, by the name under
+// which agents list it (mcp__server__tool), and what is handed to it: the whole
+// input, where that cannot be said. ok is false for every other call, and where
+// the input names no one tool.
+func JoinedMCP(tool string, input jsontext.Value) (name string, args jsontext.Value, ok bool) {
+	if canonicalTool(strings.TrimSpace(tool)) != surfaceMCP {
+		return "", nil, false
+	}
+	read, _ := arguments(input)
+	e := evaluation{args: read}
+	t, known := e.target()
+	if known && t.server == "" && !strings.HasPrefix(t.name, mcpPrefix) {
+		t.server, t.name, known = mcpTarget(map[string]any{"tool": t.name})
+	}
+	if !known || t.name == "" {
+		return "", nil, false
+	}
+	name = t.name
+	if t.server != "" {
+		name = mcpPrefix + t.server + "__" + t.name
+	}
+	handed := e.mcpArguments(t)
+	if len(handed) > 1 {
+		return name, input, true
+	}
+	args = jsontext.Value("{}")
+	for _, v := range handed {
+		if _, record := v.(map[string]any); !record {
+			return name, input, true
+		}
+		b, err := json.Marshal(v, json.Deterministic(true))
+		if err != nil {
+			return name, input, true
+		}
+		args = b
+	}
+	return name, args, true
+}
+
+// JoinsMCP says whether a tool's name joins server and tool.
+func JoinsMCP(tool string) bool {
+	_, _, ok := mcpName(tool)
+	return ok
 }
 
 // mcpTool is an MCP tool; server is "" where nobody says which.

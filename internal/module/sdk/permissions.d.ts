@@ -97,11 +97,14 @@ declare module "@assent/permissions" {
   export type PermissionToolName = BuiltInToolName | (string & {});
 
   interface BasePermissionToolInput<TName extends string, TInput> {
-    /** The exact name; of a built-in tool the name of its kind, so "bash" of an agent's "Bash" too. */
+    /**
+     * The exact name; of a built-in tool the name of its kind, so "bash" of an agent's "Bash" too; of an MCP tool
+     * "mcp__SERVER__TOOL", whatever way the agent calls it. The matcher "mcp" is every MCP tool.
+     */
     toolName: TName;
-    /** The exact name always, as the agent says it. */
+    /** The name under which the agent's adapter asks, always. */
     agentToolName: string;
-    /** The input as the agent sent it. */
+    /** The input as the agent sent it; of an MCP tool what the tool is given. */
     input: TInput;
     /** The call in one text, as the approver sees it; highlights are parts of it. */
     detail: string;
