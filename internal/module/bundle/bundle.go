@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/module/sdk"
@@ -150,6 +151,9 @@ func (f *folder) onLoad(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	text, err := f.read(a.Path)
 	if err != nil {
 		return problem("%v", err)
+	}
+	if loader == api.LoaderJSON && tooMuch(text) && !jsontext.Value(text).IsValid() { // whose own bound of depth is low
+		return problem("%s is no JSON, or nests too deeply", quote(a.Path))
 	}
 	if loader != api.LoaderJSON && tooMuch(text) {
 		return problem("%s has more brackets, conditions or assignments than are read in one file", quote(a.Path))

@@ -205,6 +205,24 @@ func TestBoundsOfAllFilesOfAModule(t *testing.T) {
 	}
 }
 
+// Data may be long, but not deep.
+func TestHostileData(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ data, want string }{
+		"a long list":       {"[" + strings.TrimSuffix(strings.Repeat("[1],", maxLevels*2), ",") + "]", ""},
+		"a deep list":       {strings.Repeat("[", maxFile/2) + strings.Repeat("]", maxFile/2), "nests too deeply"},
+		"one without ends":  {strings.Repeat("[", maxFile), "nests too deeply"},
+		"a deep object":     {strings.Repeat(`{"":`, maxFile/5) + "1" + strings.Repeat("}", maxFile/5), "nests too deeply"},
+		"a small one is so": {"[", "data.json:1:2: "},
+	} {
+		dir := write(t, map[string]string{"m.ts": "import data from './data.json';\nexport default (api) => api.onToolUse({ name: 'n' + data.length, description: 'd', handler() {} });", "data.json": row.data})
+		_, err := File(filepath.Join(dir, "m.ts"), module.LevelUser)
+		if (row.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What opens many levels of the bundler's stack is refused before it sees it; a
 // stack that overflows ends the process.
 func TestHostileScripts(t *testing.T) {
