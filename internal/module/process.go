@@ -89,6 +89,9 @@ func (p *process) kill() {
 
 // load runs a module's script in the process. Its end is the process's too.
 func (p *process) load(ctx context.Context, m *loaded) (checks string, err error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx) // and the process is as good as it was
+	}
 	release := context.AfterFunc(ctx, p.kill)
 	defer release()
 	r, err := p.do(&order{Op: opLoad, Module: m.number, Name: m.name, Root: m.root, Code: m.code}, loadTime, wallFactor/4*loadTime)
