@@ -15,6 +15,7 @@ const (
 	maxCheckName   = 128
 	maxDescription = 1000
 	maxTools       = 256
+	maxAllTools    = 8192 // of all checks of a module
 )
 
 // registered is a check as a script says it.
@@ -40,6 +41,7 @@ func readChecks(text string, s *Source) ([]Check, error) {
 	version := s.Version()
 	checks := make([]Check, 0, len(list))
 	seen := make(map[string]bool, len(list))
+	tools := 0
 	for i, r := range list {
 		if err := r.valid(); err != nil {
 			return nil, fmt.Errorf("check %d (%q): %w", i+1, clip(r.Name, 60), err)
@@ -50,6 +52,9 @@ func readChecks(text string, s *Source) ([]Check, error) {
 		seen[r.Name] = true
 		c := Check{Level: s.Level, Module: s.Name, Version: version, Name: r.Name, Description: protocol.Safe(r.Description, maxDescription, true), Function: r.Function}
 		if r.Tools != nil {
+			if tools += len(*r.Tools); tools > maxAllTools {
+				return nil, fmt.Errorf("its checks name more than %d tools in all", maxAllTools)
+			}
 			c.Tools = append([]string{}, *r.Tools...)
 		}
 		checks = append(checks, c)

@@ -20,8 +20,11 @@ const (
 	DefaultMemory   = 512 << 20
 	minMemory       = 128 << 20 // the heap grows by 64 MiB of addresses at a time
 	maxWorkers      = 64
-	// maxKnown is how many modules an engine remembers to have loaded.
-	maxKnown = 1024
+	// maxKnown is how many modules an engine remembers to have loaded, and as many of
+	// projects; maxBrought how many bytes those may take: an agent of a trusted
+	// project can bring ever others.
+	maxKnown   = 1024
+	maxBrought = 64 << 20
 	// codeShare is which part of a worker's memory the code of the modules in it
 	// may take: a runtime needs many times what its script has.
 	codeShare = 64
@@ -95,10 +98,12 @@ type Engine struct {
 	metrics *metrics
 	rests   rests
 
-	mu     sync.Mutex
-	known  *lru.Cache[identity, *loaded]
-	recent lruList // what a new worker is given to begin with
-	number uint64
+	mu      sync.Mutex
+	known   *lru.Cache[identity, *loaded]
+	brought *lru.Cache[identity, *loaded] // those of projects
+	size    int                           // of all that is brought, in bytes
+	recent  lruList                       // what a new worker is given to begin with
+	number  uint64
 }
 
 // identity is what makes a module this one: the same code in another project is
@@ -117,11 +122,15 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the engine of modules: %w", err)
 	}
+	brought, err := lru.New[identity, *loaded](maxKnown)
+	if err != nil {
+		return nil, fmt.Errorf("starting the engine of modules: %w", err)
+	}
 	seen, err := lru.New[restKey, restEntry](maxRests)
 	if err != nil {
 		return nil, fmt.Errorf("starting the engine of modules: %w", err)
 	}
-	e := &Engine{cfg: cfg, known: known, metrics: newMetrics(cfg.Metrics), rests: rests{seen: seen}}
+	e := &Engine{cfg: cfg, known: known, brought: brought, metrics: newMetrics(cfg.Metrics), rests: rests{seen: seen}}
 	e.pool = newPool(&cfg, e.warm)
 	return e, nil
 }
@@ -166,6 +175,35 @@ func (e *Engine) remember(m *loaded) {
 	if !known {
 		e.pool.changed()
 	}
+}
+
+// find returns a module that has loaded.
+func (e *Engine) find(id identity) (*loaded, bool) {
+	if id.level == LevelProject {
+		return e.brought.Get(id)
+	}
+	return e.known.Get(id)
+}
+
+// note has a module known to have loaded.
+func (e *Engine) note(id identity, m *loaded) {
+	if id.level != LevelProject {
+		e.known.Add(id, m)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old, ok := e.brought.Peek(id); ok {
+		e.size -= old.size()
+		e.brought.Remove(id)
+	}
+	for n := e.brought.Len(); n > 0 && (n >= maxKnown || e.size+m.size() > maxBrought); n-- {
+		if _, gone, ok := e.brought.RemoveOldest(); ok {
+			e.size -= gone.size()
+		}
+	}
+	e.brought.Add(id, m)
+	e.size += m.size()
 }
 
 // newLoaded numbers a module; its checks are not known yet.

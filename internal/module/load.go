@@ -89,7 +89,7 @@ func (l *loader) load(s *Source) (*loaded, error) {
 func (l *loader) known(s *Source) (*loaded, error) {
 	e := l.engine
 	id := identity{s.Level, s.Name, s.Root, s.Version()}
-	if m, ok := e.known.Get(id); ok {
+	if m, ok := e.find(id); ok {
 		e.remember(m)
 		return m, nil
 	}
@@ -104,7 +104,7 @@ func (l *loader) known(s *Source) (*loaded, error) {
 	if m.checks, err = readChecks(text, s); err != nil {
 		return nil, err
 	}
-	e.known.Add(id, m)
+	e.note(id, m)
 	e.remember(m)
 	return m, nil
 }

@@ -23,6 +23,19 @@ type loaded struct {
 	slowUntil atomic.Int64
 }
 
+// size is about what it takes here, in bytes.
+func (m *loaded) size() int {
+	const perCheck, perTool = 256, 32
+	n := len(m.code) + len(m.root)
+	for _, c := range m.checks {
+		n += perCheck + len(c.Name) + len(c.Description)
+		for _, t := range c.Tools {
+			n += perTool + len(t)
+		}
+	}
+	return n
+}
+
 // slowTime is how long a module that was slow is asked alone.
 const slowTime = time.Minute
 

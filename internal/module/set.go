@@ -81,6 +81,14 @@ func (s *Set) Checks() []Check {
 	return slices.Clone(s.checks)
 }
 
+// Len is how many checks there are.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.checks)
+}
+
 // Digest identifies names, levels and versions of the modules in order; "" for
 // a set without modules.
 func (s *Set) Digest() string {

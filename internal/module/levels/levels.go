@@ -23,8 +23,10 @@ const (
 	projectTime = 5 * time.Second
 	// restTime is how long a project's modules that took longer are left alone.
 	restTime = 30 * time.Second
-	// maxProjects is how many projects' sets are kept loaded.
-	maxProjects = 64
+	// maxProjects is how many projects' sets are kept loaded, maxProjectChecks how
+	// many checks of projects in them all.
+	maxProjects      = 64
+	maxProjectChecks = 2 * module.MaxChecks
 )
 
 // Loader is an engine: it brings modules in force, in their order, and says what
@@ -80,14 +82,16 @@ type project struct {
 	until time.Time
 }
 
-func (p *project) over() bool {
+func (p *project) loaded() bool {
 	select {
 	case <-p.done:
-		return !p.until.IsZero() && time.Now().After(p.until)
+		return true
 	default:
 		return false
 	}
 }
+
+func (p *project) over() bool { return p.loaded() && !p.until.IsZero() && time.Now().After(p.until) }
 
 // New returns levels that are ready when each of wait has been put once. Close
 // ends what loads.
@@ -222,10 +226,25 @@ func (l *Levels) project(h *host, sources []module.Source) (p *project, mine boo
 		p.state, p.until = l.bring(h, p.sources)
 		l.mu.Lock()
 		delete(l.busy, root)
-		l.mu.Unlock()
 		close(p.done)
+		h.trim()
+		l.mu.Unlock()
 	})
 	return p, true
+}
+
+// trim lets the sets go that were used longest ago where they hold too many checks.
+func (h *host) trim() {
+	checks := 0
+	for _, key := range slices.Backward(h.projects.Keys()) { // from the one used last
+		p, ok := h.projects.Peek(key)
+		if !ok || !p.loaded() {
+			continue
+		}
+		if checks += p.state.set.Len() - h.state.set.Len(); checks > maxProjectChecks {
+			h.projects.Remove(key)
+		}
+	}
 }
 
 // bring loads a project's modules in front of a host's, when it is its turn.

@@ -92,3 +92,36 @@ func TestBesideAProjectNobodyIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// crowd is a module of a project with as many checks as it may have.
+func crowd(root string) module.Source {
+	return module.Source{Name: "crowd", Level: module.LevelProject, Root: root, Code: fmt.Sprintf(`(() => ({
+  checks: JSON.stringify(Array.from({length: %d}, (_, i) => ({name: "c" + i, description: "d", tools: ["deploy"], function: false}))),
+  async ask() { return '{"decision":"none"}'; },
+}))()`, module.MaxChecks-1)}
+}
+
+// TestSetsOfProjectsAreKeptWithinBounds: large ones push out large ones, the last
+// one used is kept, and the host's checks do not count.
+func TestSetsOfProjectsAreKeptWithinBounds(t *testing.T) {
+	t.Parallel()
+	l := newLevels(t, engine(t), module.LevelFleet)
+	l.Put(module.LevelFleet, []module.Source{says("f", module.LevelFleet, "by f")}, nil)
+	for i := range 6 {
+		if v := l.In(t.Context(), []module.Source{crowd(fmt.Sprint("/repo", i))}).Check(t.Context(), call()); v.Reason != "by f" {
+			t.Fatalf("%+v", v)
+		}
+	}
+	for i := range 20 {
+		s := silent("p", module.LevelProject)
+		s.Root = fmt.Sprint("/small", i)
+		l.In(t.Context(), []module.Source{s})
+	}
+	kept := map[int]int{}
+	for _, p := range l.now.Load().projects.Values() {
+		kept[p.state.set.Len()]++
+	}
+	if kept[2] != 20 || kept[module.MaxChecks] < 1 || kept[module.MaxChecks] > maxProjectChecks/(module.MaxChecks-1) {
+		t.Errorf("kept %v, by checks", kept)
+	}
+}
