@@ -124,7 +124,11 @@ func (m gateModules) follow(ctx context.Context, fail context.CancelCauseFunc, w
 	if m.dir != "" {
 		watchers.Go(func() {
 			levels.Folder(ctx, m.dir, module.LevelUser, bundle.Dir, func(s []module.Source, p []module.Problem) {
-				log.Info("user's modules", "folder", m.dir, "modules", len(s), "problems", len(p))
+				level := slog.LevelInfo
+				if len(p) > 0 {
+					level = slog.LevelWarn // each is named where the modules are loaded
+				}
+				log.Log(ctx, level, "user's modules", "folder", m.dir, "modules", len(s), "problems", len(p))
 				l.Put(module.LevelUser, s, p)
 			})
 		})

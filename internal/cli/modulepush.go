@@ -245,7 +245,7 @@ func moduleEdit(env *Env, use, short, long string, edit func(context.Context, *f
 			return withFleet(cmd.Context(), env, t, func(store *fleet.Store, p place) error {
 				now, err := edit(cmd.Context(), store, args[0])
 				if errors.Is(err, fleet.ErrUnknown) {
-					return fmt.Errorf("%w: see `assent module list`", err)
+					return fmt.Errorf("%w of the fleet: see `assent module list`; a module of a machine or project is a file, so take it out of its folder", err)
 				}
 				if err != nil {
 					return err

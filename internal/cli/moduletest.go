@@ -206,7 +206,7 @@ func (c *moduleTester) line(ctx context.Context, text []byte) (moduleSaid, proto
 	err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true))
 	switch {
 	case err != nil:
-		err = fmt.Errorf("reading the line: %w", jsonwords.Of(err))
+		err = fmt.Errorf(`reading the line: %w: a call is JSON, as {"tool":"bash","input":{"command":"ls"}}`, jsonwords.Of(err))
 	case l.Tool == "":
 		err = errors.New(`the line names no "tool"`)
 	case l.Input.Kind() != '{':

@@ -91,7 +91,7 @@ func TestModuleTestText(t *testing.T) {
 		"nothing":               {[]string{good, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"none of 3 checks objects ("}, ""},
 		"two calls":             {[]string{good, "--call", bashMail, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"request by", "none of 3"}, ""},
 		"a check that fails":    {[]string{good, "--call", `{"tool":"odd","input":{}}`}, ExitFailure, []string{"request, because check \"broken\" failed: "}, "not all is well"},
-		"a call that is none":   {[]string{good, "--call", "{"}, ExitFailure, []string{"error: reading the line"}, "not all is well"},
+		"a call that is none":   {[]string{good, "--call", "{"}, ExitFailure, []string{"error: reading the line", `a call is JSON, as {"tool":"bash",`}, "not all is well"},
 		"the checks of a file":  {[]string{good}, ExitOK, []string{"1 module, 3 checks\n", "\nm/mail (bash)\n  Ask before mail.\n", "\nm/home (read, write)\n", "\nm/broken (calls that its function picks)\n"}, ""},
 		"those of a folder":     {[]string{dir}, ExitFailure, []string{"2 modules, 4 checks\n", "\nm/mail (bash)", "\nquiet/q (every call)\n"}, "module bad does not load: bad.ts:1:11: Unexpected \";\": const x = ;"},
 		"a module that is none": {[]string{bad}, ExitFailure, []string{"no modules, no checks"}, "bad.ts:1:11"},

@@ -47,9 +47,9 @@ func Grant(item pending.Item, scope protocol.Scope, surface string, patterns []s
 func Mute(item pending.Item, end time.Time) (protocol.Grant, error) {
 	switch {
 	case item.Prompt.Check == "":
-		return protocol.Grant{}, fmt.Errorf("%w: no permission check of this node asks for this call that could be turned off", ErrNoGrant)
+		return protocol.Grant{}, fmt.Errorf("%w: no permission check of this node asks for this call that could be turned off: answer this call alone", ErrNoGrant)
 	case item.Ask.Session.ID == "":
-		return protocol.Grant{}, fmt.Errorf("%w: the call names no session for the check to be turned off in", ErrNoGrant)
+		return protocol.Grant{}, fmt.Errorf("%w: the call names no session for the check to be turned off in: answer this call alone", ErrNoGrant)
 	}
 	g := protocol.Grant{Scope: protocol.ScopeSession, Surface: protocol.SurfaceModule, Patterns: []string{item.Prompt.Check}}
 	if !end.IsZero() {

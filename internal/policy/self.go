@@ -33,7 +33,7 @@ var selfGroups = []selfGroup{
 	{groupProject, "a project's own rules and modules: agents may read and not write them",
 		"A project's rules are for its people to write. Show the change you want as text, and ask the person you work for to make it."},
 	{groupCommand, "Assent's command line, but for what only asks or checks",
-		"This command is for people and not for agents. Open questions are answered by a person; to try a policy, use `assent policy check`, `eval`, `explain` or `test`."},
+		"This command is for people and not for agents. Open questions are answered by a person; to try a policy, use `assent policy check`, `eval`, `explain` or `test`; for a permission module, `assent module new` and `test`."},
 	{groupProcesses, "Assent's processes and services",
 		"Assent has to go on running while you work. If it is in the way, tell the person you work for."},
 	{groupSubjects, "Assent's subjects, streams and buckets on NATS",

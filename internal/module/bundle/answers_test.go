@@ -94,6 +94,7 @@ func TestWhatAModuleRegisters(t *testing.T) {
 		"matchCommand of an input": {"import { matchCommand } from '@assent/permissions';\nexport default () => matchCommand({}, 'git', 'tag', {});", "matchCommand takes {program"},
 		"matchCommand, no action":  {"import { matchCommand } from '@assent/permissions';\nexport default () => matchCommand({ program: 'git' });", "matchCommand takes {program"},
 		"no subcommands":           {"import { matchCommand } from '@assent/permissions';\nexport default () => matchCommand({ program: 'git', subcommands: [], onMatch() {} });", "which no command matches"},
+		"one that is no list":      {"import { matchCommand } from '@assent/permissions';\nexport default () => matchCommand({ program: 'git', subcommands: 'push', onMatch() {} });", "subcommands is a list of words"},
 		"code that throws":         {"throw new Error('at once'); export default () => {};", "at once"},
 		"a timer":                  {"export default () => setTimeout(() => {}, 1);", "setTimeout is not defined"},
 		"the process":              {"export default () => process.env.HOME;", "process is not defined"},

@@ -104,6 +104,8 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
   const programs = new Set(typeof spec.program === "string" ? [spec.program] : spec.program);
   // A matcher that can match nothing would be taken for one that never objects.
   if (programs.size === 0 || typeof spec.onMatch !== "function") throw new Error("matchCommand takes {program, onMatch, …}");
+  // A text has includes() too, and would be searched for parts of words.
+  if (spec.subcommands !== undefined && !Array.isArray(spec.subcommands)) throw new Error('matchCommand: subcommands is a list of words, as ["push"]');
   if (spec.subcommands?.length === 0) throw new Error("matchCommand: subcommands is an empty list, which no command matches");
   const match = (tool: BashPermissionToolInput): PermissionDecision | undefined => {
     const parsed = parsedCommand(tool.command);
