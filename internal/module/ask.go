@@ -23,18 +23,23 @@ func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, e
 			return []result{{Error: "it does not load: " + no.Error()}}, nil
 		case errors.As(err, &no):
 			// What stands before it is asked first.
-			return e.put(p, w, &o, frame)
+			return e.put(ctx, p, w, &o, frame)
 		case err != nil:
 			return nil, err
 		}
 		o.Steps = append(o.Steps, step{Module: s.module.number, Checks: s.checks})
 	}
-	return e.put(p, w, &o, frame)
+	return e.put(ctx, p, w, &o, frame)
 }
 
 // put sends an order to ask and takes what comes for it.
-func (e *Engine) put(p *process, w *walk, o *order, frame []planned) ([]result, error) {
+func (e *Engine) put(ctx context.Context, p *process, w *walk, o *order, frame []planned) ([]result, error) {
+	release := context.AfterFunc(ctx, p.kill) // a policy may give a check longer than its call has
 	r, err := p.do(o, w.time, wallFactor*w.time)
+	release()
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("the time for the call was over: %w", context.Cause(ctx))
+	}
 	if errors.Is(err, errTime) {
 		e.metrics.worker("time")
 		return nil, fmt.Errorf("%w (%s)", err, w.time)

@@ -2,6 +2,7 @@ package module
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -152,6 +153,21 @@ func TestACallWhoseTimeIsOver(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Errorf("a second Close: %v", err)
+	}
+}
+
+// A call ends soon after its time does, however long its checks may take.
+func TestACallWhoseTimeEndsUnderACheck(t *testing.T) {
+	e := engine(t, Config{Workers: 1, CallTime: 10 * time.Second})
+	s := set(t, e, module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;); return {block: "no"}`}))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, errors.New("the agent has gone"))
+	defer cancel()
+	v := s.Check(ctx, bash("loop"))
+	if v.Decision != Request || !strings.Contains(v.Failure, "the agent has gone") || v.Took > 5*time.Second {
+		t.Errorf("got %+v", v)
+	}
+	if v := s.Check(t.Context(), bash("ls")); v.Decision != Block {
+		t.Errorf("the next: got %s (%s)", v.Decision, v.Failure)
 	}
 }
 
