@@ -9,7 +9,7 @@ import (
 // ask puts a frame of steps to a worker. The results are those of the first of
 // them, at least one; an error says that there is none.
 func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, error) {
-	p, err := e.pool.take(ctx)
+	p, err := e.pool.take(ctx, w.party)
 	if err != nil {
 		return nil, err
 	}

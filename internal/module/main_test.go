@@ -44,7 +44,7 @@ func doomed() {
 	go s.Check(context.Background(), bash("ls"))
 	for range time.Tick(5 * time.Millisecond) {
 		e.pool.mu.Lock()
-		busy := len(e.pool.serving) == 1 && len(e.pool.all) == 1+reserve && len(e.pool.idle) == reserve
+		busy := e.pool.serving.busy() && len(e.pool.all) == 1+reserve && len(e.pool.idle) == reserve
 		for p := range e.pool.all {
 			if busy {
 				fmt.Println(p.cmd.Process.Pid)

@@ -41,7 +41,7 @@ type pool struct {
 	warm func(*process)
 
 	version atomic.Uint64 // of what warm gives
-	serving chan struct{} // one token a call
+	serving *turns        // one token a call
 	wake    chan struct{}
 	closing chan struct{}
 	done    chan struct{}
@@ -59,7 +59,7 @@ type pool struct {
 func newPool(cfg *Config, warm func(*process)) *pool {
 	p := &pool{
 		argv: cfg.Command, memory: cfg.Memory, log: cfg.Logger, warm: warm,
-		serving: make(chan struct{}, cfg.Workers), wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+		serving: newTurns(cfg.Workers), wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 		all: map[*process]bool{}, want: cfg.Workers + reserve,
 	}
 	go p.nurse()
@@ -175,29 +175,34 @@ func (p *pool) changed() {
 	p.call()
 }
 
-// take waits for a process that serves one call; serve gives it back.
-func (p *pool) take(ctx context.Context) (*process, error) {
+// take waits for a process that serves one call of who, in its turn; put gives it
+// back.
+func (p *pool) take(ctx context.Context, who string) (*process, error) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
+	turn := p.serving.ask(who)
+	var err error
 	select {
-	case p.serving <- struct{}{}:
+	case <-turn:
+		proc, err := p.next(ctx, limit.C)
+		if err != nil {
+			p.serving.give()
+		}
+		return proc, err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	case <-p.closing:
-		return nil, ErrClosed
+		err = ErrClosed
 	case <-limit.C:
-		return nil, errNoWorker
+		err = errNoWorker
 	}
-	proc, err := p.next(ctx, limit.C)
-	if err != nil {
-		<-p.serving
-	}
-	return proc, err
+	p.serving.leave(who, turn)
+	return nil, err
 }
 
 // put gives a process back that take has given.
 func (p *pool) put(proc *process) {
-	<-p.serving
+	p.serving.give()
 	p.give(proc)
 }
 

@@ -35,6 +35,7 @@ type walk struct {
 	time   time.Duration // what a frame may take of a processor
 	ask    string        // its id
 	agent  string
+	party  string // whose turn it takes: the agent's, or of the node below that relays
 	input  jsontext.Value
 	detail string
 	// careful: a worker ended under more than one check. From now on each is
@@ -46,7 +47,10 @@ type walk struct {
 
 func (w *walk) run(call *Call, f policy.ToolFields, path string) Verdict {
 	var err error
-	w.ask, w.agent = call.Ask.ID, call.Ask.Agent
+	w.ask, w.agent, w.party = call.Ask.ID, call.Ask.Agent, call.Ask.Agent
+	if via := call.Ask.Via(); via != "" { // what it says of its agents is its own word
+		w.agent, w.party = via+"/"+w.agent, via+"/"
+	}
 	if w.input, w.detail, err = inputOf(&call.Ask, f, path); err != nil {
 		return w.giveUp(fmt.Errorf("the call cannot be put to modules: %w", err))
 	}
