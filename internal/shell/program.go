@@ -53,6 +53,10 @@ func scriptWhy(name string, args []string) string {
 	return ""
 }
 
+// ProgramName is the name by which the program of a word is known to rules: git,
+// of /usr/bin/git, GIT and git.exe.
+func ProgramName(word string) string { return programName(word) }
+
 // programName is the name by which a program is known here: without its folder,
 // without what shells and systems put around it, in lower case, as some file
 // systems find it.

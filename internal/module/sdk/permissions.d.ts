@@ -246,6 +246,8 @@ declare module "@assent/permissions" {
     program: ShellToken | undefined;
     /** Its base name. */
     programName: string | undefined;
+    /** The name by which rules know the program, where that is another one: git, of `GIT` and `git.exe`. */
+    knownAs?: string | undefined;
     args: readonly ShellToken[];
     /** The assignments in front. */
     assignments: readonly ShellToken[];

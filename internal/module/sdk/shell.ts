@@ -19,6 +19,7 @@ interface Read {
   commands: {
     program?: ShellToken;
     programName?: string;
+    knownAs?: string;
     args: ShellToken[];
     assignments: ShellToken[];
     span: HighlightSpan;
@@ -57,10 +58,11 @@ function parsedCommand(command: string, options?: ParseShellCommandOptions): Par
   return { commands: commands.map(simple), hasErrors };
 }
 
-function simple({ program, programName, args, assignments, span }: Read["commands"][number]): SimpleCommand {
+function simple({ program, programName, knownAs, args, assignments, span }: Read["commands"][number]): SimpleCommand {
   return {
     program,
     programName,
+    knownAs,
     args,
     assignments,
     span,
@@ -119,8 +121,8 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
     const spans: HighlightSpan[] = [];
     for (const command of parsed.commands) {
       const name = command.programName;
-      // Some file systems find git under the name GIT.
-      if (name === undefined || !(programs.has(name) || programs.has(name.toLowerCase()))) continue;
+      // Some file systems find git under the name GIT, some systems as git.exe.
+      if (name === undefined || ![name, name.toLowerCase(), command.knownAs ?? name].some((n) => programs.has(n))) continue;
       const subcommand = matchingSubcommand(command, spec);
       if (spec.subcommands !== undefined && subcommand === undefined) continue;
       if (spec.where !== undefined && !spec.where(command)) continue;

@@ -33,8 +33,11 @@ type View struct {
 // Command is one simple command, seen through its wrappers: of "sudo git push",
 // the program is git.
 type Command struct {
-	Program     *Token  `json:"program,omitzero"` // nil: nothing but wrappers
-	ProgramName string  `json:"programName,omitzero"`
+	Program     *Token `json:"program,omitzero"` // nil: nothing but wrappers
+	ProgramName string `json:"programName,omitzero"`
+	// KnownAs is the name by which rules know the program, where it is another one:
+	// a file system that cares for no case runs git as GIT, too.
+	KnownAs     string  `json:"knownAs,omitzero"`
 	Args        []Token `json:"args"`
 	Assignments []Token `json:"assignments"`
 	Span        Span    `json:"span"`
@@ -125,6 +128,9 @@ func (b *builder) add(u *shell.Unit) bool {
 	c := Command{Args: []Token{}, Assignments: b.assignments(u), Span: b.span(u.Place.Span)}
 	if i := effective(words, b.wrappers); i < len(words) {
 		c.Program, c.ProgramName, c.Args = &words[i], path.Base(words[i].Text), words[i+1:]
+		if known := shell.ProgramName(words[i].Text); known != c.ProgramName {
+			c.KnownAs = known
+		}
 		words = words[i:]
 	}
 	text := fmt.Sprintf("%q", texts(words))
