@@ -56,10 +56,22 @@ func BenchmarkTenModules(b *testing.B) {
 	}
 }
 
-// Many callers: calls a second of two workers.
+// Many callers: calls a second of two workers, where all of ten modules are asked,
+// and where two are and the others are about other tools.
 func BenchmarkTenModulesManyCallers(b *testing.B) {
+	b.Run("ten asked", func(b *testing.B) { manyCallers(b, tenModules()) })
+	b.Run("two asked", func(b *testing.B) {
+		sources := tenModules()[:2]
+		for n := range 8 {
+			sources = append(sources, module(fmt.Sprint("other", n), checkJS{name: "c", tools: fmt.Sprintf(`["tool-%d"]`, n)}))
+		}
+		manyCallers(b, sources)
+	})
+}
+
+func manyCallers(b *testing.B, sources []Source) {
 	e := engine(b, Config{Workers: 2})
-	s := set(b, e, tenModules()...)
+	s := set(b, e, sources...)
 	c := bash("git push origin main")
 	var failed atomic.Int64
 	s.Check(b.Context(), c)
