@@ -98,6 +98,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.checkPolicy(ctx)
 		d.checkFreezes(ctx)
 		d.checkModules(ctx)
+		d.checkProject(ctx)
 		d.checkServices(ctx)
 		d.checkParent(ctx)
 		d.checkLinks(ctx)
