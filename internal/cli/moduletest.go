@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,7 @@ func (c *moduleTester) run(ctx context.Context, path string) (err error) {
 	if len(problems) > 0 && len(set.Checks()) == 0 {
 		c.broken = "module " + problems[0].Module + " does not load: " + problems[0].Message
 	}
-	bad := len(problems)
+	bad := len(problems) + c.silent(sources, problems)
 	switch {
 	case len(c.calls) > 0:
 		n, err := c.each(ctx, strings.NewReader(strings.Join(c.calls, "\n")))
@@ -124,6 +125,20 @@ func readModules(path string) ([]module.Source, []module.Problem, error) {
 		return nil, []module.Problem{{Module: filepath.Base(path), Level: module.LevelUser, Message: err.Error()}}, nil
 	}
 	return []module.Source{source}, nil, nil
+}
+
+// silent tells of modules that load and say nothing of any call, and how many they
+// are: their author has forgotten something.
+func (c *moduleTester) silent(sources []module.Source, problems []module.Problem) (n int) {
+	for _, s := range sources {
+		if slices.ContainsFunc(problems, func(p module.Problem) bool { return p.Module == s.Name }) ||
+			slices.ContainsFunc(c.set.Checks(), func(k module.Check) bool { return k.Module == s.Name }) {
+			continue
+		}
+		fmt.Fprintf(c.env.Stderr, "assent: module %s registers no check: its default export calls api.onToolUse({name, description, handler}) for each\n", s.Name)
+		n++
+	}
+	return n
 }
 
 // list prints the checks.

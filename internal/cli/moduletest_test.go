@@ -77,7 +77,7 @@ func TestModuleTestLines(t *testing.T) {
 
 func TestModuleTestText(t *testing.T) {
 	t.Parallel()
-	dir := moduleFiles(t, map[string]string{"m.ts": testedModule, "bad.ts": "const x = ;\n", "quiet.ts": "export default (api) => api.onToolUse({ name: 'q', description: 'Says nothing.', handler() {} });"})
+	dir := moduleFiles(t, map[string]string{"m.ts": testedModule, "bad.ts": "const x = ;\n", "quiet.ts": "export default (api) => api.onToolUse({ name: 'q', description: 'Says nothing.', handler() {} });", "empty.ts": "export default () => {};"})
 	good, bad := filepath.Join(dir, "m.ts"), filepath.Join(dir, "bad.ts")
 	for name, row := range map[string]struct {
 		args []string
@@ -87,17 +87,18 @@ func TestModuleTestText(t *testing.T) {
 	}{
 		"a request": {[]string{good, "--call", bashMail}, ExitOK, []string{"request by \"mail\" (", " ms)\n  Authorization required: mail\n  Ask before mail.\n  Who gets it?\n  And why?\n" +
 			"  bash: é; sudo »mail« a@b.org\n  [approve = Send]\n"}, ""},
-		"a block":               {[]string{good, "--call", `{"tool":"write","cwd":"/r","input":{"path":"/x"}}`}, ExitOK, []string{"block by \"home\" (", "ms)\n  outside of /r test\n"}, ""},
-		"nothing":               {[]string{good, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"none of 3 checks objects ("}, ""},
-		"two calls":             {[]string{good, "--call", bashMail, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"request by", "none of 3"}, ""},
-		"a check that fails":    {[]string{good, "--call", `{"tool":"odd","input":{}}`}, ExitFailure, []string{"request, because check \"broken\" failed: "}, "not all is well"},
-		"a call that is none":   {[]string{good, "--call", "{"}, ExitFailure, []string{"error: reading the line", `a call is JSON, as {"tool":"bash",`}, "not all is well"},
-		"the checks of a file":  {[]string{good}, ExitOK, []string{"1 module, 3 checks\n", "\nm/mail (bash)\n  Ask before mail.\n", "\nm/home (read, write)\n", "\nm/broken (calls that its function picks)\n"}, ""},
-		"those of a folder":     {[]string{dir}, ExitFailure, []string{"2 modules, 4 checks\n", "\nm/mail (bash)", "\nquiet/q (every call)\n"}, "module bad does not load: bad.ts:1:11: Unexpected \";\": const x = ;"},
-		"a module that is none": {[]string{bad}, ExitFailure, []string{"no modules, no checks"}, "bad.ts:1:11"},
-		"asked all the same":    {[]string{bad, "--json", "--call", bashMail}, ExitFailure, []string{`"id":"m","decision":"none"`, `"error":"module bad.ts does not load: bad.ts:1:11`}, "bad.ts:1:11"},
-		"no file":               {[]string{filepath.Join(dir, "gone.ts")}, ExitFailure, nil, "no such file"},
-		"no argument":           {nil, ExitUsage, nil, "takes a file or folder"},
+		"a block":                 {[]string{good, "--call", `{"tool":"write","cwd":"/r","input":{"path":"/x"}}`}, ExitOK, []string{"block by \"home\" (", "ms)\n  outside of /r test\n"}, ""},
+		"nothing":                 {[]string{good, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"none of 3 checks objects ("}, ""},
+		"two calls":               {[]string{good, "--call", bashMail, "--call", `{"tool":"bash","input":{"command":"ls"}}`}, ExitOK, []string{"request by", "none of 3"}, ""},
+		"a check that fails":      {[]string{good, "--call", `{"tool":"odd","input":{}}`}, ExitFailure, []string{"request, because check \"broken\" failed: "}, "not all is well"},
+		"a call that is none":     {[]string{good, "--call", "{"}, ExitFailure, []string{"error: reading the line", `a call is JSON, as {"tool":"bash",`}, "not all is well"},
+		"the checks of a file":    {[]string{good}, ExitOK, []string{"1 module, 3 checks\n", "\nm/mail (bash)\n  Ask before mail.\n", "\nm/home (read, write)\n", "\nm/broken (calls that its function picks)\n"}, ""},
+		"those of a folder":       {[]string{dir}, ExitFailure, []string{"3 modules, 4 checks\n", "\nm/mail (bash)", "\nquiet/q (every call)\n"}, "module bad does not load: bad.ts:1:11: Unexpected \";\": const x = ;"},
+		"a module without checks": {[]string{filepath.Join(dir, "empty.ts")}, ExitFailure, []string{"1 module, no checks"}, "module empty registers no check: "},
+		"a module that is none":   {[]string{bad}, ExitFailure, []string{"no modules, no checks"}, "bad.ts:1:11"},
+		"asked all the same":      {[]string{bad, "--json", "--call", bashMail}, ExitFailure, []string{`"id":"m","decision":"none"`, `"error":"module bad.ts does not load: bad.ts:1:11`}, "bad.ts:1:11"},
+		"no file":                 {[]string{filepath.Join(dir, "gone.ts")}, ExitFailure, nil, "no such file"},
+		"no argument":             {nil, ExitUsage, nil, "takes a file or folder"},
 	} {
 		code, out, errs := runModule("", append([]string{"test", "--call-time", "1s"}, row.args...)...)
 		if code != row.code || !strings.Contains(errs, row.errs) || row.errs == "" && errs != "" || len(row.out) == 0 && out != "" {
