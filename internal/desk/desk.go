@@ -167,12 +167,13 @@ func (d *Desk) leave(subject string) error {
 	return nil
 }
 
-// Closing listens for the notice that ask id is decided. The channel gets its
-// outcome at most once; stop ends the listening and waits for its end.
+// Closing listens for the notice that ask id is decided, from before it returns:
+// an answer that is sent then may be carried out within a millisecond. The channel
+// gets its outcome at most once; stop ends the listening and waits for its end.
 func (d *Desk) Closing(ctx context.Context, id string) (closed <-chan protocol.Outcome, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan protocol.Outcome, 1)
-	done := make(chan struct{})
+	listening, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		// Without notices the caller's own patience ends the wait.
@@ -183,7 +184,11 @@ func (d *Desk) Closing(ctx context.Context, id string) (closed <-chan protocol.O
 				default:
 				}
 			}
-		})
+		}, func() { close(listening) })
 	}()
+	select {
+	case <-listening:
+	case <-done:
+	}
 	return found, func() { cancel(); <-done }
 }
