@@ -103,7 +103,7 @@ func BenchmarkOneCheck(b *testing.B) {
 
 // A call that takes its worker down, and the one after it.
 func BenchmarkAfterARunaway(b *testing.B) {
-	s := set(b, engine(b, Config{Workers: 1}), module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;);`}))
+	s := set(b, engine(b, Config{Workers: 1, CallTime: 10 * time.Millisecond}), module("a", checkJS{name: "c", body: `if (input.tool.command === "loop") for (;;);`}))
 	var runaway, next time.Duration
 	loop, calls := bash("loop"), 0
 	for b.Loop() {

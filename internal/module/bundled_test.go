@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/internal/module"
 	"github.com/assent-dev/assent/internal/module/bundle"
@@ -44,6 +45,9 @@ func loaded(t testing.TB, e *module.Engine, sources []module.Source) *module.Set
 
 func newEngine(t testing.TB, cfg module.Config) *module.Engine {
 	t.Helper()
+	if cfg.CallTime == 0 {
+		cfg.CallTime = time.Second // these are not about time, and the race detector takes much of it
+	}
 	e, err := module.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func TestNoWorkerStarts(t *testing.T) {
 // What ends the time of a call is a failure, and so is a closed engine: never a
 // pass.
 func TestACallWhoseTimeIsOver(t *testing.T) {
-	e, err := New(Config{Workers: 1})
+	e, err := New(Config{Workers: 1, CallTime: callTime})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,9 @@ func doomed() {
 // enough for a machine that has much else to do; what runs away does so for ever.
 func engine(t testing.TB, cfg Config) *Engine {
 	t.Helper()
+	if cfg.CallTime == 0 {
+		cfg.CallTime = callTime
+	}
 	e, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
