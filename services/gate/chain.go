@@ -9,13 +9,13 @@ import (
 )
 
 // walkChain asks the links of h that have not been asked, in the order of the
-// configuration, until one decides. What each did is stored before the next is
-// asked, so whoever takes the ask over goes on behind it. An allow alone is not:
-// the decision that follows at once holds it, the entry stands at the link until
-// then and is closed to answers, and a gate that dies in between loses no more
-// than one more question to that link. A deny is stored, so that a record which
-// fails for a while gives nobody a second chance to allow. The zero ending means
-// that every link deferred.
+// configuration, until one decides. What each did is in the entry before the next
+// is asked, so whoever takes a stored ask over goes on behind it. An allow alone is
+// not: the decision that follows at once holds it, the entry stands at the link
+// until then and is closed to answers, and a gate that dies in between loses no
+// more than one more question to that link. A deny is, so that a record which fails
+// for a while gives nobody a second chance to allow. The zero ending means that
+// every link deferred.
 func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 	if err := g.reconsider(ctx, h); err != nil {
 		return ending{}, err
@@ -34,7 +34,7 @@ func (g *Gate) walkChain(ctx context.Context, h *held) (ending, error) {
 			return ending{}, nil
 		}
 		if len(p.Trail) == 0 {
-			g.review.resolved(ctx, p, g.links.resolve(ctx, p.Chain))
+			g.review.resolved(p, g.links.resolve(ctx, p.Chain))
 		}
 		entry, err := g.askLink(ctx, p, p.Chain[len(p.Trail)])
 		if err != nil {

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -30,16 +29,16 @@ func newDesk() *desk { return &desk{running: map[string]*job{}} }
 
 // start runs work for ask id. What comes while other work on id runs is run
 // behind it, once: the change that it is about may have come too late for the
-// other to see. After stop nothing is started.
-func (d *desk) start(id string, work func(context.Context)) {
+// other to see. After stop nothing is started: false.
+func (d *desk) start(id string, work func(context.Context)) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
-		return
+		return false
 	}
 	if j, busy := d.running[id]; busy {
 		j.again = work
-		return
+		return true
 	}
 	j := &job{}
 	j.ctx, j.cancel = context.WithCancelCause(context.Background())
@@ -50,6 +49,7 @@ func (d *desk) start(id string, work func(context.Context)) {
 			work = d.next(id, j)
 		}
 	})
+	return true
 }
 
 // next ends one piece of work of j and returns the one behind it, if any.
@@ -87,66 +87,6 @@ func (d *desk) stop() {
 	d.wg.Wait()
 }
 
-// open makes the ask durable and owned by this gate, and begins to carry it on.
-// The role and the chain are fixed here, before the first link.
-// errCrowded where its agent has as many open as it may.
-func (g *Gate) open(ctx context.Context, c call, r ruled) error {
-	done, room := g.mirror.reserve(payer(c.ask), c.ask.ID, r.snapshot.Limits().Pending)
-	if !room {
-		return errCrowded
-	}
-	defer done()
-	p := g.newPending(c, r)
-	item, err := g.pending.Create(ctx, p)
-	if errors.Is(err, pending.ErrExists) {
-		// Another gate was faster: join its ask, if it is the same call.
-		return g.sameCall(ctx, c)
-	}
-	if errors.Is(err, protocol.ErrTooLarge) {
-		_, rerr := g.record(ctx, g.refuse(c, protocol.Invalid, "The call is too large to be put to a judge or a person."))
-		return rerr
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnrecorded, err)
-	}
-	// Only now is it certain that no other gate can decide unseen: a decision
-	// made before the entry was created is in the stream, and a later one would
-	// have had to create the entry first. Without this look, a retry that comes
-	// after the settlement would ask a person twice.
-	d, decided, err := g.recorder.Find(ctx, c.ask.ID)
-	if err != nil || decided {
-		return errors.Join(err, g.pending.Delete(ctx, c.ask.ID), g.sameDecision(c, d, decided))
-	}
-	g.mirror.put(item)
-	h := g.keep(item)
-	if item.Role == protocol.TerminalParent {
-		g.review.delegated(item.Pending, r.snapshot.Chain(), g.presence.parent(time.Now()))
-	}
-	g.run(h)
-	return nil
-}
-
-func (g *Gate) sameCall(ctx context.Context, c call) error {
-	item, err := g.pending.Get(ctx, c.ask.ID)
-	if errors.Is(err, pending.ErrGone) {
-		return nil // settled meanwhile: wait finds the decision
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnrecorded, err)
-	}
-	if item.Digest != c.digest || item.Ask.Agent != c.ask.Agent {
-		return errConflict
-	}
-	return nil
-}
-
-func (g *Gate) sameDecision(c call, d protocol.Decision, decided bool) error {
-	if decided && (d.CallDigest != c.digest || d.Agent != c.ask.Agent) {
-		return errConflict
-	}
-	return nil
-}
-
 func (g *Gate) newPending(c call, r ruled) protocol.Pending {
 	now := time.Now().UTC()
 	s := r.snapshot
@@ -167,9 +107,9 @@ func (g *Gate) newPending(c call, r ruled) protocol.Pending {
 	return p
 }
 
-// run carries h on in a goroutine of the desk.
-func (g *Gate) run(h *held) {
-	g.desk.start(h.item().Ask.ID, func(ctx context.Context) { g.carryOn(ctx, h) })
+// run carries h on in a goroutine of the desk; false where the gate stops.
+func (g *Gate) run(h *held) bool {
+	return g.desk.start(h.item().Ask.ID, func(ctx context.Context) { g.carryOn(ctx, h) })
 }
 
 // carryOn carries h to its end or gives it up, never neither.
@@ -179,10 +119,13 @@ func (g *Gate) carryOn(ctx context.Context, h *held) {
 	work, cancel := context.WithDeadlineCause(ctx, p.Deadline, errInterrupted)
 	defer cancel()
 	err := g.holding(work, h)
+	defer func() { h.fate.is(reply{}, err) }() // should nothing have been said of it
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errElsewhere):
 	case errors.Is(err, errStopping):
 		g.hand(h)
+	case h.store() != nil: // whoever has asked hears so, and may ask again
+		g.forget(p.Ask.ID)
 	case errors.Is(err, errLost):
 		g.count("lease", "lost")
 		g.log.Warn("lease was lost; whoever finds it lapsed carries the ask on", "ask", p.Ask.ID, "err", err)
@@ -199,7 +142,7 @@ func (g *Gate) holding(ctx context.Context, h *held) error {
 	work, interrupt := context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { h.renew(renewing, func(err error) { interrupt(fmt.Errorf("%w: %w", errLost, err)) }) })
+	wg.Go(func() { h.renew(renewing, interrupt) })
 	defer wg.Wait()
 	defer stop()
 	defer interrupt(nil)
@@ -222,10 +165,13 @@ func (g *Gate) seen(c pending.Change) {
 		g.mirror.drop(c.ID)
 		g.fail("pending_broken", "pending entry cannot be read; it is not acted on", c.ID, c.Err)
 	case c.Gone:
-		g.mirror.drop(c.ID)
-		g.gone(c.ID)
+		g.forget(c.ID)
 	default:
 		s := g.mirror.put(c.Item)
+		if s.late {
+			g.late(c.ID)
+			return
+		}
 		if s.ended || s.frozen {
 			g.desk.interrupt(c.ID)
 		}
@@ -234,6 +180,12 @@ func (g *Gate) seen(c pending.Change) {
 		}
 		g.missed(c.ID, s)
 	}
+}
+
+// forget drops an ask that is not open any more.
+func (g *Gate) forget(id string) {
+	g.mirror.drop(id)
+	g.gone(id)
 }
 
 // gone wakes those who wait here for an ask that is not open any more.
@@ -288,7 +240,7 @@ func (g *Gate) resume(ctx context.Context, h *held) {
 		g.carryOn(ctx, h)
 		return
 	case err == nil:
-		err = g.end(finish, p, d)
+		err = g.end(finish, h, d, nil)
 	}
 	if err != nil {
 		g.fail("claim", "ask that was taken up could not be looked up in the record, or ended by it; it is tried again", p.Ask.ID, err)
@@ -308,6 +260,7 @@ func (g *Gate) sweep(ctx context.Context) {
 				g.takeUp(id)
 			}
 			g.limits.forget(now)
+			g.mirror.forgetSettled(now)
 			g.again.forget(now)
 			g.uploads.forget(now)
 			g.withdrawals.forget(now)

@@ -165,6 +165,7 @@ func TestADeadNetworkHoldsNobodyUp(t *testing.T) {
 	ask := a.bash("make")
 	go a.try(ask.ID, must(protocol.Write(ask))(t)) //nolint:errcheck // its gate goes dead
 	receive(t, calls)
+	r.stored(ask.ID)
 
 	wire.kill()
 	t.Cleanup(func() {

@@ -12,6 +12,8 @@ var (
 	// errUnrecorded: the stream did not acknowledge the decision, so nobody may
 	// hear it.
 	errUnrecorded = errors.New("decision could not be recorded")
+	// errElsewhere: the ask was opened or decided at another gate at the same moment.
+	errElsewhere = errors.New("ask is another gate's")
 	// errLost: another gate carries the ask on.
 	errLost = errors.New("ask is carried by another gate")
 	// errInterrupted: the ask ended while a link or a terminal was asked: a

@@ -45,17 +45,20 @@ func (g *Gate) Decide(ctx context.Context, c call) (reply, error) {
 	if err != nil {
 		return g.unruled(ctx, c, err)
 	}
-	ruled = g.granted(ctx, c, ruled)
-	if ruled.settled() {
+	ruled, known, err := g.recall(ctx, c, ruled)
+	switch {
+	case ruled.settled():
 		return g.record(ctx, ruled.decision(g, c))
+	case err != nil || known.decision != nil:
+		return known, err
 	}
 
-	err = g.open(ctx, c, ruled) // durable and owned, before the first link
-	if errors.Is(err, errCrowded) {
+	r, err := g.open(ctx, c, ruled) // decided at once by a link, or durable and owned
+	switch {
+	case errors.Is(err, errCrowded):
 		return g.crowded(ctx, c)
-	}
-	if err != nil {
-		return reply{}, err
+	case err != nil || r.decision != nil:
+		return r, err
 	}
 	return g.wait(ctx, c, g.bear(c, g.times.first))
 }
@@ -68,12 +71,18 @@ func (g *Gate) carry(ctx context.Context, h *held) error {
 		end, err = g.settledByNow(ctx, h) // granted, allowed or denied meanwhile: nobody need be asked
 	}
 	if err == nil && !end.decided() {
+		err = h.store() // durable and owned, before anybody waits for a person
+	}
+	if err == nil && !end.decided() {
 		end, err = g.askTerminal(ctx, h) // human | parent | deny → allow, deny, or "taken"
 	}
 	finish, done := finishing(ctx) // what ended the walk must not cut off the record
 	defer done()
 	if errors.Is(err, errInterrupted) {
 		end, err = g.interrupted(finish, h) // answered, cancelled or past its deadline meanwhile
+	}
+	if errors.Is(err, protocol.ErrTooLarge) {
+		end, err = denial(protocol.Invalid, "The call is too large to be put to a judge or a person."), nil
 	}
 	if err != nil {
 		return err
@@ -91,29 +100,33 @@ func (g *Gate) settle(ctx context.Context, h *held, end ending) error {
 	if err := g.known(ctx); err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
+	var text []byte
 	d, err := g.conclude(ctx, p, end)
 	if err == nil {
-		d, _, err = g.commit(ctx, d) // or the one that stands already
+		d, text, err = g.commit(ctx, d) // or the one that stands already
 	}
 	if err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
-	return g.end(ctx, p, d)
+	return g.end(ctx, h, d, text)
 }
 
-// end is what follows a decision on an open ask that stands: what it grants is
-// stored, whoever asks is woken, and only then the entry goes. It may be done
-// again by whoever finds the entry of a gate that died over it.
-func (g *Gate) end(ctx context.Context, p protocol.Pending, d protocol.Decision) error {
+// end is what follows a decision on an open ask that stands, whose text is at hand
+// where it was written just now: what it grants is stored, whoever asks is woken,
+// and only then the entry goes. It may be done again by whoever finds the entry of
+// a gate that died over it.
+func (g *Gate) end(ctx context.Context, h *held, d protocol.Decision, text []byte) error {
+	p := h.item().Pending
 	if err := g.remember(ctx, d); err != nil {
 		return fmt.Errorf("settling ask %s: %w", p.Ask.ID, err)
 	}
+	h.decided(d, text)
 	g.waiters.wake(d)
 	g.tell(p, d)
 	if d.Grant != nil {
 		g.newGrant(d.Agent) // before the entry goes: whoever finishes this for a dead gate does it too
 	}
-	return g.pending.Delete(ctx, d.Ask)
+	return g.close(ctx, h)
 }
 
 // reply is what an ask is answered with: a decision or Progress, never both.

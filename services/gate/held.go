@@ -15,16 +15,24 @@ import (
 // another gate has taken it over.
 type held struct {
 	gate  string
+	brief time.Duration
 	lease time.Duration
 	in    *pending.Store
+	// store makes an ask that is new durable, once; see Gate.store.
+	store func() error
+	fate  fate
 
 	mu      sync.Mutex
-	current pending.Item
-	taken   time.Time // when a terminal said that a person is asked
+	current pending.Item // as it stands in the bucket; revision 0: it does not
+	over    bool         // it has ended, and is not to be stored any more
+	taken   time.Time    // when a terminal said that a person is asked
 }
 
 func (g *Gate) keep(item pending.Item) *held {
-	return &held{gate: g.name, lease: g.times.lease, in: g.pending, current: item}
+	return &held{
+		gate: g.name, brief: g.times.brief, lease: g.times.lease, in: g.pending, current: item,
+		store: func() error { return nil }, fate: newFate(),
+	}
 }
 
 func (h *held) item() pending.Item {
@@ -32,6 +40,34 @@ func (h *held) item() pending.Item {
 	defer h.mu.Unlock()
 	return h.current
 }
+
+// create stores the ask where it is not stored yet and has not ended; created is
+// false for any other.
+func (h *held) create(ctx context.Context) (created bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || h.current.Revision != 0 {
+		return false, nil
+	}
+	item, err := h.in.Create(ctx, h.current.Pending)
+	if err != nil {
+		return false, err
+	}
+	h.current = item
+	return true, nil
+}
+
+// end notes that the ask has ended, and says whether it is stored. Storing that is
+// under way is waited for; what comes behind stores nothing.
+func (h *held) end() (stored bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	return h.current.Revision != 0
+}
+
+// stored says whether the ask is in the bucket.
+func (h *held) stored() bool { return h.item().Revision != 0 }
 
 // putToPerson notes the terminal's word that a person is asked. It reaches the
 // entry with the next change, should the terminal not have written it there:
@@ -42,14 +78,14 @@ func (h *held) putToPerson() {
 	h.taken = time.Now().UTC()
 }
 
-// update changes the entry if it is still this gate's. change may run more than
-// once and must bear it. The end of ctx does not cut it off, the bound of the
-// store does: a write whose fate is unknown could leave an ask owned by a gate
-// that does not know it.
+// update changes the entry if it is still this gate's; of an ask that is not stored
+// yet, what will be. change may run more than once and must bear it. The end of ctx
+// does not cut it off, the bound of the store does: a write whose fate is unknown
+// could leave an ask owned by a gate that does not know it.
 func (h *held) update(ctx context.Context, change func(*protocol.Pending)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	item, err := h.in.UpdateFrom(context.WithoutCancel(ctx), h.current, func(p *protocol.Pending) error {
+	mine := func(p *protocol.Pending) error {
 		if p.Owner != h.gate {
 			return errLost
 		}
@@ -59,7 +95,11 @@ func (h *held) update(ctx context.Context, change func(*protocol.Pending)) error
 		}
 		change(p)
 		return nil
-	})
+	}
+	if h.current.Revision == 0 {
+		return mine(&h.current.Pending)
+	}
+	item, err := h.in.UpdateFrom(context.WithoutCancel(ctx), h.current, mine)
 	if errors.Is(err, pending.ErrGone) {
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
@@ -73,11 +113,22 @@ func (h *held) update(ctx context.Context, change func(*protocol.Pending)) error
 // release gives the ask up without ending it: it waits for a person, or for
 // another gate. It is open to answers again, if a freeze that closed it is over.
 func (h *held) release(ctx context.Context) error {
-	return h.update(ctx, func(p *protocol.Pending) { p.Owner, p.Lease, p.Stage = "", time.Time{}, nextStage(*p) })
+	if err := h.update(ctx, func(p *protocol.Pending) { p.Owner, p.Lease, p.Stage = "", time.Time{}, nextStage(*p) }); err != nil {
+		return err
+	}
+	return h.store()
 }
 
-// renew keeps the lease until ctx ends, and calls lost when it could not.
+// renew has the ask stored when it has been open for a while, and keeps its lease
+// then, until ctx ends. It calls lost when it could not.
 func (h *held) renew(ctx context.Context, lost func(error)) {
+	if pause(ctx, h.brief) != nil {
+		return
+	}
+	if err := h.store(); err != nil {
+		lost(err)
+		return
+	}
 	tick := time.NewTicker(h.lease / 3)
 	defer tick.Stop()
 	for {
@@ -86,7 +137,7 @@ func (h *held) renew(ctx context.Context, lost func(error)) {
 			return
 		case <-tick.C:
 			if err := h.update(ctx, func(*protocol.Pending) {}); err != nil && ctx.Err() == nil {
-				lost(err)
+				lost(fmt.Errorf("%w: %w", errLost, err))
 				return
 			}
 		}

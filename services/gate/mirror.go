@@ -21,6 +21,7 @@ type summary struct {
 	lease         time.Time
 	taken         bool // a person has been asked
 	ended         bool // a verdict or a cancel is stored, and waits to be settled
+	late          bool // it is decided here, and was stored elsewhere behind that
 	frozen        bool // an operator has stopped whom it is of; it waits to be settled
 	via           string
 	session       protocol.Session
@@ -34,37 +35,64 @@ type summary struct {
 type mirror struct {
 	mu      sync.Mutex
 	open    map[string]summary
-	count   map[string]int             // open asks by payer
-	opening map[string]map[string]bool // ids by payer that are being opened here
+	count   map[string]int       // open asks by payer
+	settled map[string]time.Time // when asks ended here that were never stored
 	round   int
 	freezes layers.Freezes
 }
 
 func newMirror() *mirror {
-	return &mirror{open: map[string]summary{}, count: map[string]int{}, opening: map[string]map[string]bool{}}
+	return &mirror{open: map[string]summary{}, count: map[string]int{}, settled: map[string]time.Time{}}
 }
 
-// put takes in an entry as it stands.
-func (m *mirror) put(item pending.Item) summary {
-	s := summary{
+func summaryOf(item pending.Item) summary {
+	return summary{
 		agent: item.Ask.Agent, payer: payer(item.Ask), digest: item.Digest, stage: item.Stage, since: item.Since, deadline: item.Deadline,
 		owner: item.Owner, lease: item.Lease, taken: !item.Taken.IsZero(),
 		ended: item.Verdict != nil || item.Withdrawn != nil, revision: item.Revision,
 		via: item.Via, session: item.Ask.Session,
 		policy: item.Policy.Revision,
 	}
+}
+
+// settledFor is how long a gate remembers an ask that ended here and was never
+// stored: far longer than an entry of it at another gate may take to be seen.
+const settledFor = time.Minute
+
+// put takes in an entry as it stands.
+func (m *mirror) put(item pending.Item) summary {
+	s := summaryOf(item)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.round = m.round
-	_, s.frozen = m.freezes.Of(s.agent, s.via, s.session)
-	known, here := m.open[item.Ask.ID]
-	switch {
-	case !here:
-		m.count[s.payer]++
-	case known.revision > s.revision:
+	_, s.late = m.settled[item.Ask.ID]
+	if known, here := m.open[item.Ask.ID]; here && known.revision > s.revision {
 		return known // the watch has shown a later state already
 	}
-	m.open[item.Ask.ID] = s
+	return m.set(item.Ask.ID, s)
+}
+
+// begin takes in an ask that is opened here and not stored yet, unless its payer
+// has max open already, or it is open itself. Asks that come at the same moment
+// count each other, and none is opened twice.
+func (m *mirror) begin(item pending.Item, max int) (here, room bool) {
+	s := summaryOf(item)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, here = m.open[item.Ask.ID]
+	room = m.count[s.payer] < max
+	if !here && room {
+		m.set(item.Ask.ID, s)
+	}
+	return here, room
+}
+
+func (m *mirror) set(id string, s summary) summary {
+	s.round = m.round
+	_, s.frozen = m.freezes.Of(s.agent, s.via, s.session)
+	if _, here := m.open[id]; !here {
+		m.count[s.payer]++
+	}
+	m.open[id] = s
 	return s
 }
 
@@ -90,6 +118,29 @@ func (m *mirror) drop(id string) {
 	m.forget(id)
 }
 
+// settle forgets an ask that ended here. Where no entry of it was seen, it
+// remembers for a while that it did, in case one still comes: elsewhere is false.
+func (m *mirror) settle(id string, now time.Time) (elsewhere bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if elsewhere = m.open[id].stored(); !elsewhere {
+		m.settled[id] = now
+	}
+	m.forget(id)
+	return elsewhere
+}
+
+// forgetSettled drops what has been remembered for long enough.
+func (m *mirror) forgetSettled(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, at := range m.settled {
+		if now.Sub(at) > settledFor {
+			delete(m.settled, id)
+		}
+	}
+}
+
 // broke notes that the watch broke: what it shows from now on is a new round.
 func (m *mirror) broke() {
 	m.mu.Lock()
@@ -98,12 +149,12 @@ func (m *mirror) broke() {
 }
 
 // prune forgets what the watch did not show again after it broke, and returns
-// the ids: those asks were settled meanwhile.
+// the ids: those asks were settled meanwhile. What is not stored yet no watch shows.
 func (m *mirror) prune() (gone []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, s := range m.open {
-		if s.round != m.round {
+		if s.round != m.round && s.stored() {
 			gone = append(gone, id)
 			m.forget(id)
 		}
@@ -129,34 +180,6 @@ func (m *mirror) get(id string) (summary, bool) {
 	return s, ok
 }
 
-// reserve makes room for ask id of a payer, until done is called and the ask
-// stands in the mirror, or does not; ok is false where max are open already.
-// Asks that come at the same moment count each other, and none counts twice.
-func (m *mirror) reserve(payer, id string, max int) (done func(), ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := m.count[payer]
-	for other := range m.opening[payer] {
-		if _, shown := m.open[other]; !shown {
-			n++
-		}
-	}
-	if n >= max {
-		return nil, false
-	}
-	if m.opening[payer] == nil {
-		m.opening[payer] = map[string]bool{}
-	}
-	m.opening[payer][id] = true
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if delete(m.opening[payer], id); len(m.opening[payer]) == 0 {
-			delete(m.opening, payer)
-		}
-	}, true
-}
-
 // due returns the asks that somebody must carry on or settle now.
 func (m *mirror) due(now time.Time) []string {
 	m.mu.Lock()
@@ -178,6 +201,9 @@ func (s summary) due(now time.Time) bool {
 	}
 	return !s.taken || s.ended || s.frozen || !now.Before(s.deadline)
 }
+
+// stored: it stands in the bucket, and so outlives this gate.
+func (s summary) stored() bool { return s.revision != 0 }
 
 func (s summary) progress(id string) protocol.Progress {
 	return protocol.Progress{Ask: id, Status: protocol.StatusPending, Stage: s.stage, Since: s.since}

@@ -60,6 +60,7 @@ func allowedByDeadGate(t *testing.T) (*rig, protocol.Ask) {
 	ask := a.bash("make")
 	go a.try(ask.ID, must(protocol.Write(ask))(t)) //nolint:errcheck // its gate dies
 	receive(t, asked)
+	r.stored(ask.ID)
 	g.kill()
 	must(r.open.Update(context.Background(), ask.ID, func(p *protocol.Pending) error {
 		p.Trail, p.Stage = []protocol.TrailEntry{{Link: "one", Verdict: protocol.ChoiceAllow}}, protocol.StageSettling

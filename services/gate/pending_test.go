@@ -146,6 +146,7 @@ func TestAnotherGateTakesOverBehindTheLastLink(t *testing.T) {
 	if gate := receive(t, reached); !strings.Contains(gate, ".g1.") {
 		t.Fatalf("asked by %s", gate)
 	}
+	r.stored(ask.ID)
 	g1.kill()
 	r.gate("g2")
 	if gate := receive(t, reached); !strings.Contains(gate, ".g2.") {

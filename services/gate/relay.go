@@ -84,7 +84,7 @@ func (g *Gate) bear(c call, limit time.Duration) time.Duration {
 // its ask is on disk, which is what Progress promises, and else with the word
 // that it is not. What was begun goes on, and the child's next request joins it.
 func (g *Gate) answerLate(m *nats.Msg, c call) {
-	if s, open := g.mirror.get(c.ask.ID); open && s.digest == c.digest {
+	if s, open := g.mirror.get(c.ask.ID); open && s.stored() && s.digest == c.digest {
 		send(g, m, s.progress(c.ask.ID))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
+	"github.com/assent-dev/assent/internal/pending"
 	"github.com/assent-dev/assent/pkg/protocol"
 )
 
@@ -78,5 +79,10 @@ func (h heard) code() protocol.Code {
 // stored is the entry of an ask as it stands.
 func (r *rig) stored(id string) protocol.Pending {
 	r.t.Helper()
-	return must(r.open.Get(r.t.Context(), id))(r.t).Pending
+	var item pending.Item
+	until(r.t, "stored", func() (err error) {
+		item, err = r.open.Get(r.t.Context(), id)
+		return err
+	})
+	return item.Pending
 }

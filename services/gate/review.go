@@ -99,24 +99,17 @@ func (r *review) message(rec protocol.ReviewRecord) (*nats.Msg, error) {
 }
 
 // resolved says which of the links named are seen running, before any is asked;
-// nothing where none is. It alone is waited for: it has to stand before a link
-// runs.
-func (r *review) resolved(ctx context.Context, p protocol.Pending, running []string) {
+// nothing where none is. What a link writes about the ask comes through this gate
+// and this connection, and so stands behind it.
+func (r *review) resolved(p protocol.Pending, running []string) {
 	var seen []string
 	for _, link := range p.Chain {
 		if slices.Contains(running, link) {
 			seen = append(seen, link)
 		}
 	}
-	if len(seen) == 0 {
-		return
-	}
-	rec, err := ownEvent(p.Ask.ID, protocol.EventChainResolved, map[string]any{"links": seen})
-	if err == nil {
-		err = r.write(ctx, rec, r.once(p.Ask.ID, rec.Event, []string{"chain"})...)
-	}
-	if err != nil {
-		r.failed(p.Ask.ID, err)
+	if len(seen) > 0 {
+		r.note(p.Ask.ID, protocol.EventChainResolved, map[string]any{"links": seen}, "chain")
 	}
 }
 
@@ -124,9 +117,9 @@ func (r *review) resolved(ctx context.Context, p protocol.Pending, running []str
 // over for that; of an empty chain nothing is said.
 func (r *review) delegated(p protocol.Pending, chain []string, parent string) {
 	if len(chain) > 0 {
-		r.note(p.Ask.ID, protocol.EventChainDelegated, map[string]any{"links": chain, "parent": parent})
+		r.note(p.Ask.ID, protocol.EventChainDelegated, map[string]any{"links": chain, "parent": parent}, "chain")
 	}
-	r.note(p.Ask.ID, protocol.EventForwardCreated, map[string]any{"parent": parent, "deadline": p.Deadline, "agent": p.Ask.Agent, "hops": p.Ask.Hops})
+	r.note(p.Ask.ID, protocol.EventForwardCreated, map[string]any{"parent": parent, "deadline": p.Deadline, "agent": p.Ask.Agent, "hops": p.Ask.Hops}, "created")
 }
 
 // forwardClosed tells how an ask ended that was for the parent to decide.

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // quick are times for tests: all that wait in earnest, shortened.
 var quick = times{
-	patience: 400 * time.Millisecond, first: 400 * time.Millisecond, relay: 300 * time.Millisecond, late: 5 * time.Second, lease: time.Second,
+	patience: 400 * time.Millisecond, first: 400 * time.Millisecond, relay: 300 * time.Millisecond, late: 5 * time.Second, brief: standardTimes.brief, lease: time.Second,
 	sweep: 50 * time.Millisecond, terminal: 2 * time.Second, parent: time.Second, look: 200 * time.Millisecond,
 }
 
@@ -383,7 +383,7 @@ func (r *rig) settled(id string) {
 	until(r.t, "settled", func() error {
 		item, err := r.open.Get(context.Background(), id)
 		switch {
-		case errors.Is(err, pending.ErrGone):
+		case errors.Is(err, pending.ErrGone) && len(r.decisions(id)) > 0:
 			return nil
 		case err == nil:
 			return fmt.Errorf("still open: stage %s, owner %q", item.Stage, item.Owner)

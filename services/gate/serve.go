@@ -269,15 +269,7 @@ func (g *Gate) withdraw(ctx context.Context, c protocol.Cancel, mine func(protoc
 		return false, errCrowded
 	}
 	defer leave()
-	_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
-		if !mine(p.Ask) || p.Verdict != nil {
-			return errNotOpen
-		}
-		if p.Withdrawn == nil {
-			p.Withdrawn = &c
-		}
-		return nil
-	})
+	err := g.markWithdrawn(ctx, c, mine)
 	switch {
 	case errors.Is(err, pending.ErrGone), errors.Is(err, errNotOpen):
 		return false, nil
@@ -285,6 +277,34 @@ func (g *Gate) withdraw(ctx context.Context, c protocol.Cancel, mine func(protoc
 		return false, fmt.Errorf("withdrawing ask: %w", err)
 	}
 	return g.withdrawn(ctx, c.Ask, settled)
+}
+
+// markWithdrawn marks the entry of an ask. One that has none and no decision may be
+// open in a gate's memory, here or elsewhere: soon it has one or the other.
+func (g *Gate) markWithdrawn(ctx context.Context, c protocol.Cancel, mine func(protocol.Ask) bool) error {
+	mark := func() error {
+		_, err := g.pending.Update(ctx, c.Ask, func(p *protocol.Pending) error {
+			if !mine(p.Ask) || p.Verdict != nil {
+				return errNotOpen
+			}
+			if p.Withdrawn == nil {
+				p.Withdrawn = &c
+			}
+			return nil
+		})
+		return err
+	}
+	err := mark()
+	if !errors.Is(err, pending.ErrGone) {
+		return err
+	}
+	if _, decided, ferr := g.recorder.Find(ctx, c.Ask); ferr != nil || decided {
+		return errors.Join(err, ferr)
+	}
+	if perr := pause(ctx, g.times.brief+lag); perr != nil {
+		return perr
+	}
+	return mark()
 }
 
 // withdrawn says whether an ask whose entry is marked ends as withdrawn. A

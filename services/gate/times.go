@@ -20,6 +20,10 @@ type times struct {
 	// answered whatever is under way: the child takes a parent that is silent for
 	// 2 s for dead, and tries twice within them.
 	relay, late time.Duration
+	// brief is how long an open ask may be in this gate's memory alone: one that a
+	// link decides within it is never written anywhere but into the record. No
+	// longer than an adapter would notice that a gate died over its ask.
+	brief time.Duration
 	// lease is how long this gate may stay silent before another one takes over
 	// what it carries.
 	lease time.Duration
@@ -40,6 +44,6 @@ type times struct {
 const patience = 4 * time.Second
 
 var standardTimes = times{
-	patience: patience, first: 750 * time.Millisecond, relay: 600 * time.Millisecond, late: 900 * time.Millisecond, lease: protocol.LeaseTime,
+	patience: patience, first: 750 * time.Millisecond, relay: 600 * time.Millisecond, late: 900 * time.Millisecond, brief: 100 * time.Millisecond, lease: protocol.LeaseTime,
 	sweep: time.Second, terminal: 20 * time.Second, parent: 2 * time.Second, look: time.Second,
 }

@@ -186,30 +186,59 @@ func TestTheMirrorKeepsCount(t *testing.T) {
 		t.Error("an older state stands")
 	}
 	m.put(item("b", "ci", 4))
-	if _, ok := m.reserve("ci", "c", 2); ok {
+	if here, room := m.begin(item("c", "ci", 0), 2); here || room {
 		t.Error("a third of two")
 	}
-	done, ok := m.reserve("ci", "c", 3)
-	if _, again := m.reserve("ci", "d", 3); !ok || again {
-		t.Error("what is being opened does not count")
+	if here, room := m.begin(item("c", "ci", 0), 3); here || !room {
+		t.Error("no room for a third of three")
 	}
-	m.put(item("c", "ci", 5)) // the watch may be faster than the one who opened it
-	if next, ok := m.reserve("ci", "d", 4); !ok {
-		t.Error("what is open and was being opened counts twice")
-	} else {
-		next()
+	if _, room := m.begin(item("d", "ci", 0), 3); room {
+		t.Error("what is not stored yet does not count")
 	}
-	m.drop("c")
-	done()
+	if here, _ := m.begin(item("c", "ci", 0), 9); !here {
+		t.Error("opened twice")
+	}
 	m.broke()
 	m.put(item("b", "ci", 4))
 	if gone := m.prune(); len(gone) != 1 || gone[0] != "a" {
-		t.Errorf("pruned %v", gone)
+		t.Errorf("pruned %v: what is not stored no watch shows", gone)
 	}
-	m.drop("b")
-	m.drop("b")
-	if len(m.open)+len(m.count)+len(m.opening) != 0 {
-		t.Errorf("left %v %v %v", m.open, m.count, m.opening)
+	m.put(item("c", "ci", 5)) // now it is
+	if _, room := m.begin(item("d", "ci", 0), 3); !room {
+		t.Error("what was stored counts twice")
+	}
+	for _, id := range []string{"b", "b", "c", "d"} {
+		m.drop(id)
+	}
+	if len(m.open)+len(m.count) != 0 {
+		t.Errorf("left %v %v", m.open, m.count)
+	}
+}
+
+func TestTheMirrorKnowsWhatComesBehindADecision(t *testing.T) {
+	t.Parallel()
+	item := func(id string, revision uint64) pending.Item {
+		return pending.Item{Pending: protocol.Pending{Ask: protocol.Ask{ID: id, Agent: "ci"}}, Revision: revision}
+	}
+	m, now := newMirror(), time.Now()
+	m.begin(item("alone", 0), 9)
+	if m.settle("alone", now) {
+		t.Error("nobody has stored it")
+	}
+	if !m.put(item("alone", 7)).late {
+		t.Error("an entry behind the decision is taken for an open ask")
+	}
+	m.begin(item("elsewhere", 0), 9)
+	m.put(item("elsewhere", 8))
+	if !m.settle("elsewhere", now) {
+		t.Error("another gate's entry is overlooked")
+	}
+	if m.put(item("another", 9)).late {
+		t.Error("an open ask is taken for a decided one")
+	}
+	m.forgetSettled(now.Add(settledFor + time.Second))
+	if len(m.settled) != 0 {
+		t.Errorf("remembers %v for ever", m.settled)
 	}
 }
 
