@@ -160,7 +160,7 @@ var table = []mutation{
 		[]edit{
 			{gate + "/gate.go", "import (\n", "import (\n\t\"sync\"\n"},
 			{gate + "/gate.go", "// Decide takes", "var remembered sync.Map\n\n// Decide takes"},
-			{gate + "/gate.go", "ruled = g.granted(ctx, c, ruled)\n", "ruled = g.granted(ctx, c, ruled)\n\tif _, ok := remembered.Load(string(c.ask.Tool.Input)); ok {\n\t\truled.ruling.Action = 3\n\t}\n"},
+			{gate + "/gate.go", "ruled, known, err := g.recall(ctx, c, ruled)\n", "ruled, known, err := g.recall(ctx, c, ruled)\n\tif _, ok := remembered.Load(string(c.ask.Tool.Input)); ok {\n\t\truled.ruling.Action = 3\n\t}\n"},
 			{gate + "/gate.go", "if err := g.remember(ctx, d); err != nil {", "if d.Outcome == protocol.AllowedByLink {\n\t\tremembered.Store(string(p.Ask.Tool.Input), true)\n\t}\n\tif err := g.remember(ctx, d); err != nil {"},
 		},
 		gate, "TestInvariant09AModelsAllowIsNotRemembered", "invariant 9"},

@@ -7,7 +7,7 @@ const (
 	// AskLimit: an ask that a rule decides may take this many times the bare ask.
 	AskLimit = 1.4
 	// ChainLimit: an ask that k links are asked about may take this many times the
-	// bare chain of k.
+	// bare chain of k: k + 1 round trips and the record.
 	ChainLimit = 1.25
 )
 

@@ -22,9 +22,8 @@ const (
 	Ping = "round trip to the server"
 )
 
-// BareChain is the name of the least that the contract's durable chain of k links
-// costs.
-func BareChain(k int) string { return fmt.Sprintf("bare chain of %d, stored and recorded", k) }
+// BareChain is the name of the least that a chain of k links costs.
+func BareChain(k int) string { return fmt.Sprintf("bare chain of %d, record, answer", k) }
 
 // Chains are the lengths of chain that are measured.
 var Chains = []int{1, 2, 3, 5}

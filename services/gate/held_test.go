@@ -15,11 +15,16 @@ import (
 // entry creates an entry that nobody owns, which no running gate sees.
 func (r *rig) entry(ask protocol.Ask) pending.Item {
 	r.t.Helper()
+	return must(r.open.Create(context.Background(), r.entryOf(ask)))(r.t)
+}
+
+func (r *rig) entryOf(ask protocol.Ask) protocol.Pending {
+	r.t.Helper()
 	now := time.Now().UTC()
-	return must(r.open.Create(context.Background(), protocol.Pending{
+	return protocol.Pending{
 		Ask: ask, Via: ask.Via(), Digest: must(ask.Digest(nodetest.Name))(r.t), Node: nodetest.Name, Role: protocol.TerminalHuman,
 		Stage: "terminal:human", Since: now, Deadline: now.Add(time.Hour),
-	}))(r.t)
+	}
 }
 
 func TestOneGateOwnsAnAskAtATime(t *testing.T) {

@@ -50,6 +50,12 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) (reply, error) {
 		g.forget(p.Ask.ID)
 		return reply{}, errStopping
 	}
+	select {
+	case <-g.stopping: // not when its time comes: whoever asks is to hear now that it is pending
+		_ = h.store() // what is wrong with it is its fate
+	case <-h.fate.known:
+	case <-ctx.Done():
+	}
 	return h.fate.wait(ctx)
 }
 
