@@ -66,26 +66,26 @@ func TestThatAWorkerIsFullIsNoVerdict(t *testing.T) {
 				c.verdict("deny", "no", "")
 			}
 		}, "one=deny", 3, 3},
-		"all stay full": {func(_ int, c linkCall) { busy(c) }, "one=defer/busy", 3, 40},
+		"all stay full": {func(_ int, c linkCall) { busy(c) }, "one=defer/busy", 3, 80},
 		"one has room after a while": {func(n int, c linkCall) {
 			if time.Until(c.Deadline) > 600*time.Millisecond {
 				busy(c)
 				return
 			}
 			c.verdict("deny", "no", "")
-		}, "one=deny", 3, 40},
+		}, "one=deny", 3, 80},
 		"one has room too late to judge": {func(n int, c linkCall) {
 			if time.Until(c.Deadline) > 200*time.Millisecond {
 				busy(c)
 				return
 			}
 			c.verdict("allow", "", "")
-		}, "one=defer/busy", 3, 40},
+		}, "one=defer/busy", 3, 80},
 		"one is stuck and the others full": {func(n int, c linkCall) {
 			if n > 1 {
 				busy(c)
 			}
-		}, "one=defer/busy", 2, 40},
+		}, "one=defer/busy", 2, 80},
 		"said after it was taken up, it is the verdict": {func(_ int, c linkCall) { c.accept(); busy(c) }, "one=defer/busy", 1, 1},
 		"a defer with another word is one":              {func(_ int, c linkCall) { c.verdict("defer", "", "over_budget") }, "one=defer/over_budget", 1, 1},
 	} {

@@ -20,9 +20,12 @@ const (
 	acceptance = 500 * time.Millisecond
 	// A worker that is full says so at once, and another one is asked: after
 	// busyPause, then after twice as long, up to busyLongest, for half of the link's
-	// time. Whoever has room then has the other half to judge.
+	// time, and never after more than a busyShare of what is left of it: who has waited
+	// longest asks most often, so that those who come anew do not take every place
+	// that gets free. Whoever has room then has the other half to judge.
 	busyPause   = 10 * time.Millisecond
 	busyLongest = 320 * time.Millisecond
+	busyShare   = 16
 )
 
 // attempt is the outcome of one request to a link.
@@ -119,9 +122,10 @@ func (c *consultation) run(ctx, actx context.Context) attempt {
 // pause is how long to wait before another worker is asked. It is not the same
 // for all asks that were turned away together.
 func (c *consultation) pause() time.Duration {
-	d := min(busyPause<<min(c.turned, 8), busyLongest)
+	left := time.Until(c.patient)
+	d := min(busyPause<<min(c.turned, 8), busyLongest, max(left/busyShare, busyPause))
 	c.turned++
-	return min(d/2+rand.N(d/2), time.Until(c.patient))
+	return min(d/2+rand.N(d/2), left)
 }
 
 // accepted says whether any worker has said that it is at work.

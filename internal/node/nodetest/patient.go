@@ -7,7 +7,7 @@ import (
 )
 
 // atOnce is how many tests that mostly wait run on one processor.
-const atOnce = 2
+const atOnce = 3
 
 // Patient lets the tests of a package that mostly wait (for leases, deadlines,
 // other processes) run side by side, more of them than there are processors,
