@@ -14,28 +14,28 @@ func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, e
 		return nil, err
 	}
 	defer e.pool.put(p)
-	o := order{Op: opAsk, Ask: w.ask, Input: w.input, Steps: make([]step, 0, len(frame))}
+	a := asking{Ask: w.ask, Input: w.input, Steps: make([]step, 0, len(frame))}
 	for _, s := range frame {
 		err := e.ensure(ctx, p, s.module)
 		var no refusal
 		switch {
-		case errors.As(err, &no) && len(o.Steps) == 0:
-			return []result{{Error: "it does not load: " + no.Error()}}, nil
+		case errors.As(err, &no) && len(a.Steps) == 0:
+			return []result{{Module: s.module.number, Error: "it does not load: " + no.Error()}}, nil
 		case errors.As(err, &no):
 			// What stands before it is asked first.
-			return e.put(ctx, p, w, &o, frame)
+			return e.put(ctx, p, w, &a, frame)
 		case err != nil:
 			return nil, err
 		}
-		o.Steps = append(o.Steps, step{Module: s.module.number, Checks: s.checks})
+		a.Steps = append(a.Steps, step{Module: s.module.number, Checks: s.checks})
 	}
-	return e.put(ctx, p, w, &o, frame)
+	return e.put(ctx, p, w, &a, frame)
 }
 
-// put sends an order to ask and takes what comes for it.
-func (e *Engine) put(ctx context.Context, p *process, w *walk, o *order, frame []planned) ([]result, error) {
+// put sends what is asked and takes what comes for it.
+func (e *Engine) put(ctx context.Context, p *process, w *walk, a *asking, frame []planned) ([]result, error) {
 	release := context.AfterFunc(ctx, p.kill) // a policy may give a check longer than its call has
-	r, err := p.do(o, w.time, wallFactor*w.time)
+	results, err := p.ask(a, w.time, wallFactor*w.time)
 	release()
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("the time for the call was over: %w", context.Cause(ctx))
@@ -48,15 +48,11 @@ func (e *Engine) put(ctx context.Context, p *process, w *walk, o *order, frame [
 		e.metrics.worker("died")
 		return nil, err
 	}
-	if n := len(r.Results); n == 0 || n > len(o.Steps) {
-		p.kill()
-		return nil, fmt.Errorf("%w: %d results for %d steps", errDied, n, len(o.Steps))
-	}
 	// A script that ended badly may not be well: it begins anew.
-	if n := len(r.Results); r.Results[n-1].Error != "" {
+	if n := len(results); results[n-1].Error != "" {
 		p.modules.remove(frame[n-1].module)
 	}
-	return r.Results, nil
+	return results, nil
 }
 
 // ensure has a module loaded in a worker.
@@ -74,7 +70,7 @@ func (e *Engine) ensure(ctx context.Context, p *process, m *loaded) error {
 // much for.
 func (p *process) keep(m *loaded, limit int) error {
 	for _, gone := range p.modules.add(m, limit) {
-		if err := writeFrame(p.to, &order{Op: opDrop, Module: gone.number}); err != nil {
+		if err := p.frames.writeJSON(&order{Op: opDrop, Module: gone.number}); err != nil {
 			p.kill()
 			return fmt.Errorf("%w: %w", errDied, err)
 		}

@@ -18,16 +18,19 @@ const maxFrame = 8 << 20
 // frameHead is the length of a frame, big-endian, in front of it.
 const frameHead = 4
 
+// maxKept is how large a buffer may be that is kept for the next frame, in bytes.
+const maxKept = 256 << 10
+
 var errFrame = errors.New("a frame that does not fit the protocol of workers")
 
-// op says what a frame is about.
+// op says what a frame of JSON is about. What is asked about calls, and answered,
+// has frames of its own: see asking.
 type op string
 
 const (
 	opHello op = "hello" // to a worker: your limits; back: confined and ready
 	opLoad  op = "load"  // to a worker: run this module's script; back: its checks
 	opDrop  op = "drop"  // to a worker: forget this module; nothing comes back
-	opAsk   op = "ask"   // to a worker: ask these checks; back: what they say
 )
 
 // order is a frame from the engine to a worker.
@@ -41,16 +44,6 @@ type order struct {
 	Name string         `json:"name,omitzero"`
 	Root jsontext.Value `json:"root,omitzero"`
 	Code string         `json:"code,omitzero"`
-	// Ask is the id of the ask: all that a module knows of time and chance.
-	Ask   string         `json:"ask,omitzero"`
-	Steps []step         `json:"steps,omitempty"`
-	Input jsontext.Value `json:"input,omitzero"`
-}
-
-// step asks some checks of one module, in order.
-type step struct {
-	Module uint64 `json:"module"`
-	Checks []int  `json:"checks"`
 }
 
 // report is a frame from a worker to the engine.
@@ -60,52 +53,79 @@ type report struct {
 	Checks string `json:"checks,omitzero"`
 	// Error says why the order could not be carried out.
 	Error string `json:"error,omitzero"`
-	// Results are those of the first steps; the worker stops after one that does
-	// not simply pass.
-	Results []result `json:"results,omitempty"`
 }
 
-// result is what a step came to: the script's answer, or why there is none.
-type result struct {
-	Answer string `json:"answer,omitzero"`
-	Error  string `json:"error,omitzero"`
+// frames is one end of the pipe. One goroutine at a time uses it.
+type frames struct {
+	from    *bufio.Reader
+	to      io.Writer
+	in, out []byte // kept for the next frame
 }
 
-// writeFrame writes v with its length in front, in one write.
-func writeFrame(w io.Writer, v any) error {
-	body, err := json.Marshal(v)
+func newFrames(from io.Reader, to io.Writer) *frames {
+	return &frames{from: bufio.NewReaderSize(from, 64<<10), to: to}
+}
+
+// read returns the body of the next frame, which is good until the one after it.
+// io.EOF only between two frames.
+func (f *frames) read() ([]byte, error) {
+	head, err := f.from.Peek(frameHead)
+	if err != nil {
+		if len(head) > 0 {
+			err = noEOF(err)
+		}
+		if err == io.EOF {
+			return nil, err
+		}
+		return nil, fmt.Errorf("reading a frame: %w", err)
+	}
+	// The size is checked before it is believed: it is what the other side says.
+	n := binary.BigEndian.Uint32(head)
+	if n > maxFrame {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, n, maxFrame)
+	}
+	_, _ = f.from.Discard(frameHead) // it was seen to be there
+	if cap(f.in) < int(n) || cap(f.in) > maxKept {
+		f.in = make([]byte, n)
+	}
+	f.in = f.in[:n]
+	if _, err := io.ReadFull(f.from, f.in); err != nil {
+		return nil, fmt.Errorf("reading a frame: %w", noEOF(err))
+	}
+	return f.in, nil
+}
+
+// write writes the frame whose body is what body appends, in one write.
+func (f *frames) write(body func([]byte) ([]byte, error)) error {
+	if cap(f.out) > maxKept {
+		f.out = nil
+	}
+	frame, err := body(append(f.out[:0], make([]byte, frameHead)...))
 	if err != nil {
 		return fmt.Errorf("writing a frame: %w", err)
 	}
-	if len(body) > maxFrame {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, len(body), maxFrame)
+	f.out = frame
+	n := len(frame) - frameHead
+	if n > maxFrame {
+		return fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, n, maxFrame)
 	}
-	frame := make([]byte, frameHead, frameHead+len(body))
-	binary.BigEndian.PutUint32(frame, uint32(len(body)))
-	if _, err := w.Write(append(frame, body...)); err != nil {
+	binary.BigEndian.PutUint32(frame, uint32(n))
+	if _, err := f.to.Write(frame); err != nil {
 		return fmt.Errorf("writing a frame: %w", err)
 	}
 	return nil
 }
 
-// readFrame reads one frame into v, strictly. io.EOF only between two frames.
-func readFrame(r *bufio.Reader, v any) error {
-	var head [frameHead]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		if err == io.EOF {
-			return err
-		}
-		return fmt.Errorf("reading a frame: %w", err)
-	}
-	// The size is checked before it is believed: it is what the other side says.
-	n := binary.BigEndian.Uint32(head[:])
-	if n > maxFrame {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, n, maxFrame)
-	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(r, body); err != nil {
-		return fmt.Errorf("reading a frame: %w", noEOF(err))
-	}
+// writeJSON writes v in a frame.
+func (f *frames) writeJSON(v any) error {
+	return f.write(func(b []byte) ([]byte, error) {
+		body, err := json.Marshal(v)
+		return append(b, body...), err
+	})
+}
+
+// readJSON reads the body of a frame into v, strictly.
+func readJSON(body []byte, v any) error {
 	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("%w: %w", errFrame, err)
 	}

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -12,20 +11,25 @@ import (
 
 func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 	var b bytes.Buffer
-	sent := order{Op: opAsk, Ask: "01J", Steps: []step{{Module: 3, Checks: []int{0, 2}}}, Input: []byte(`{"cwd":"/r"}`)}
-	for range 2 {
-		if err := writeFrame(&b, &sent); err != nil {
-			t.Fatal(err)
+	f := newFrames(&b, &b)
+	for _, code := range []string{"1", strings.Repeat("x", 2*maxKept), "2"} {
+		for range 2 {
+			if err := f.writeJSON(&order{Op: opLoad, Module: 3, Code: code, Root: []byte(`"/r"`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			var got order
+			body, err := f.read()
+			if err == nil {
+				err = readJSON(body, &got)
+			}
+			if err != nil || got.Op != opLoad || got.Module != 3 || got.Code != code || string(got.Root) != `"/r"` {
+				t.Errorf("got %d bytes, %v", len(got.Code), err)
+			}
 		}
 	}
-	r := bufio.NewReader(&b)
-	for range 2 {
-		var got order
-		if err := readFrame(r, &got); err != nil || got.Op != opAsk || got.Steps[0].Module != 3 || string(got.Input) != `{"cwd":"/r"}` {
-			t.Errorf("got %+v, %v", got, err)
-		}
-	}
-	if err := readFrame(r, new(order)); err != io.EOF {
+	if _, err := f.read(); err != io.EOF {
 		t.Errorf("at the end: %v", err)
 	}
 }
@@ -42,17 +46,21 @@ func TestAFrameThatDoesNotFit(t *testing.T) {
 		{"it ends in its head", []byte{0, 0}},
 		{"it ends in its body", framed(`{"op":"hello"}`)[:8]},
 		{"it says that it is four gigabytes", []byte{255, 255, 255, 255, '{'}},
+		{"it is empty", framed("")},
 		{"it is no JSON", framed("hello")},
-		{"a key stands twice", framed(`{"op":"ask","op":"hello"}`)},
-		{"a key is unknown", framed(`{"op":"ask","x":1}`)},
-		{"it has a tail", framed(`{"op":"ask"} {}`)},
+		{"a key stands twice", framed(`{"op":"load","op":"hello"}`)},
+		{"a key is unknown", framed(`{"op":"load","x":1}`)},
+		{"it has a tail", framed(`{"op":"load"} {}`)},
 	} {
-		err := readFrame(bufio.NewReader(bytes.NewReader(row.bytes)), new(report))
+		body, err := newFrames(bytes.NewReader(row.bytes), nil).read()
+		if err == nil {
+			err = readJSON(body, new(report))
+		}
 		if err == nil || err == io.EOF {
 			t.Errorf("%s: %v", row.does, err)
 		}
 	}
-	if err := writeFrame(io.Discard, &order{Code: strings.Repeat("x", maxFrame)}); !errors.Is(err, errFrame) {
+	if err := newFrames(nil, io.Discard).writeJSON(&order{Code: strings.Repeat("x", maxFrame)}); !errors.Is(err, errFrame) {
 		t.Errorf("a frame over the limit is written: %v", err)
 	}
 }
@@ -60,9 +68,13 @@ func TestAFrameThatDoesNotFit(t *testing.T) {
 // A worker takes no order of a module before it is confined, and none that does
 // not fit.
 func TestAWorkerRefusesWhatDoesNotFit(t *testing.T) {
+	call := asking{Serial: 1, Ask: "01J", Steps: []step{{1, []int{0}}}, Input: []byte("{}")}
 	for _, row := range []struct{ does, frame string }{
 		{"a module before hello", `{"op":"load","module":1,"root":"","code":"1"}`},
-		{"an ask before hello", `{"op":"ask","input":{}}`},
+		{"a call before hello", string(call.append(nil))},
+		{"a call cut short", string(call.append(nil)[:3])},
+		{"a call as JSON", `{"op":"ask"}`},
+		{"answers", "R\x01\x00"},
 		{"an unknown order", `{"op":"exec"}`},
 	} {
 		var out bytes.Buffer
@@ -75,22 +87,30 @@ func TestAWorkerRefusesWhatDoesNotFit(t *testing.T) {
 // No bytes from the other side make the reader of frames take more memory than
 // they have, or panic; what it reads it could have written.
 func FuzzFrame(f *testing.F) {
-	f.Add(framed(`{"op":"ask","results":[{"answer":"{}"}]}`))
+	f.Add(framed(`{"op":"load","checks":"[]"}`))
 	f.Add([]byte{0, 0, 0, 2, '{', '}'})
 	f.Add([]byte{0, 127, 255, 255, '{', '}'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in := bufio.NewReader(bytes.NewReader(data))
+		in := newFrames(bytes.NewReader(data), nil)
 		for {
-			var r report
-			if err := readFrame(in, &r); err != nil {
+			body, err := in.read()
+			if err != nil {
 				return
 			}
+			var r, again report
+			if readJSON(body, &r) != nil {
+				continue
+			}
 			var b bytes.Buffer
-			if err := writeFrame(&b, &r); err != nil {
+			pipe := newFrames(&b, &b)
+			if err := pipe.writeJSON(&r); err != nil {
 				t.Fatalf("read, but cannot be written: %v", err)
 			}
-			var again report
-			if err := readFrame(bufio.NewReader(&b), &again); err != nil || again.Op != r.Op || len(again.Results) != len(r.Results) {
+			body, err = pipe.read()
+			if err == nil {
+				err = readJSON(body, &again)
+			}
+			if err != nil || again != r {
 				t.Fatalf("written and read again: %+v, %v; was %+v", again, err, r)
 			}
 		}

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -35,7 +34,8 @@ type process struct {
 	cmd    *exec.Cmd
 	to     *os.File
 	from   *os.File
-	reader *bufio.Reader
+	frames *frames
+	serial uint64 // of the last call that it was asked about
 	stderr headBuffer
 	ended  chan struct{} // closed once the process is reaped
 	killed atomic.Bool
@@ -55,7 +55,7 @@ func start(argv []string, memory int64) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a module worker: %w", err), in.Close(), to.Close())
 	}
-	p := &process{to: to, from: from, reader: bufio.NewReaderSize(from, 16<<10), ended: make(chan struct{})}
+	p := &process{to: to, from: from, frames: newFrames(from, to), ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{Path: argv[0], Args: argv, Env: []string{}, Dir: workDir, Stdin: in, Stdout: out, Stderr: &p.stderr, SysProcAttr: bound()}
 	err = p.cmd.Start()
 	in.Close()
@@ -111,27 +111,63 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// do sends an order and waits for its report. A process that does not report in
-// time, dies or says what does not fit is killed; it is of no more use then.
-func (p *process) do(o *order, cpu, wall time.Duration) (report, error) {
+// do sends an order and waits for its report.
+func (p *process) do(o *order, cpu, wall time.Duration) (r report, err error) {
+	err = p.within(cpu, wall, func() error {
+		if err := p.frames.writeJSON(o); err != nil {
+			return err
+		}
+		body, err := p.frames.read()
+		if err != nil {
+			return err
+		}
+		if err := readJSON(body, &r); err != nil {
+			return err
+		}
+		if r.Op != o.Op {
+			return fmt.Errorf("%w: %q in answer to %q", errFrame, clip(string(r.Op), 40), o.Op)
+		}
+		return nil
+	})
+	return r, err
+}
+
+// ask asks about a call and waits for the results, of which there is at least one.
+func (p *process) ask(a *asking, cpu, wall time.Duration) (results []result, err error) {
+	p.serial++
+	a.Serial = p.serial
+	err = p.within(cpu, wall, func() error {
+		if err := p.frames.write(func(b []byte) ([]byte, error) { return a.append(b), nil }); err != nil {
+			return err
+		}
+		body, err := p.frames.read()
+		if err != nil {
+			return err
+		}
+		got, err := readAnswers(body)
+		if err == nil {
+			err = got.fit(a)
+		}
+		results = got.Results
+		return err
+	})
+	return results, err
+}
+
+// within has a process do something in a time. One that does not report in time,
+// dies or says what does not fit is killed; it is of no more use then.
+func (p *process) within(cpu, wall time.Duration, do func() error) error {
 	limit := p.watch(cpu, wall)
-	var r report
-	err := writeFrame(p.to, o)
-	if err == nil {
-		err = readFrame(p.reader, &r)
-	}
+	err := do()
 	late := limit.stop()
-	if err == nil && r.Op != o.Op {
-		err = fmt.Errorf("%w: %q in answer to %q", errFrame, clip(string(r.Op), 40), o.Op)
-	}
 	if err == nil {
-		return r, nil
+		return nil
 	}
 	p.kill()
 	if late {
-		return r, errTime
+		return errTime
 	}
-	return r, p.postMortem(err)
+	return p.postMortem(err)
 }
 
 // postMortem says why a process went away, as far as that can be told.

@@ -31,10 +31,10 @@ var harden string
 var hardenProgram = sobek.MustCompile("harden", harden, true)
 
 var (
-	errShape     = errors.New("its script gives no object with checks and ask: it was not bundled as a permission module")
-	errNoPromise = fmt.Errorf("%w: it is no promise", errAnswer)
-	errPending   = errors.New("it waits for something that never comes: its promise does not settle")
-	errDeep      = fmt.Errorf("its calls nest deeper than %d", maxFrames)
+	errShape   = errors.New("its script gives no object with checks and ask: it was not bundled as a permission module")
+	errNoText  = fmt.Errorf("%w: it is neither a text nor the promise of one", errAnswer)
+	errPending = errors.New("it waits for something that never comes: its promise does not settle")
+	errDeep    = fmt.Errorf("its calls nest deeper than %d", maxFrames)
 )
 
 // script is one module in a runtime of its own: whatever it does to the objects
@@ -42,14 +42,17 @@ var (
 type script struct {
 	vm  *sobek.Runtime
 	ask sobek.Callable
-	// now and chance are all that it knows of time and chance.
+	// now and chance are all that it knows of time and chance; seed is where chance
+	// comes from.
 	now    time.Time
+	seed   *rand.PCG
 	chance *rand.Rand
 }
 
 // newScript runs a module's script and returns what it says of its checks.
-func newScript(name, code string) (s *script, checks string, err error) {
-	s = &script{vm: sobek.New()}
+func newScript(name, code string, texts *jsonTexts) (s *script, checks string, err error) {
+	seed := rand.NewPCG(0, 0)
+	s = &script{vm: sobek.New(), seed: seed, chance: rand.New(seed)}
 	s.fix("")
 	s.vm.SetMaxCallStackSize(maxFrames)
 	if err := s.vm.Set(parseShell, s.parseShell); err != nil {
@@ -58,8 +61,7 @@ func newScript(name, code string) (s *script, checks string, err error) {
 	s.vm.SetTimeSource(func() time.Time { return s.now })
 	s.vm.SetRandSource(func() float64 { return s.chance.Float64() })
 	err = s.guard(func() error {
-		parser, err := fastParse(s.vm)
-		if err != nil {
+		if err := fastParse(s.vm, texts); err != nil {
 			return err
 		}
 		seal, err := s.vm.RunProgram(hardenProgram)
@@ -78,9 +80,7 @@ func newScript(name, code string) (s *script, checks string, err error) {
 			return err
 		}
 		end, _ := sobek.AssertFunction(seal)
-		if _, err = end(sobek.Undefined()); err == nil {
-			parser.sealed()
-		}
+		_, err = end(sobek.Undefined())
 		return err
 	})
 	return s, checks, err
@@ -137,27 +137,21 @@ func (s *script) run(ask string, checks []int, input string) (text string, err e
 	return text, err
 }
 
-// settled is what a promise came to. There is no time and nothing from outside
-// in here: what has not settled once the script is at rest never will.
+// settled is an answer, or what the promise of one came to. There is no time and
+// nothing from outside in here: what has not settled once the script is at rest
+// never will.
 func (s *script) settled(value sobek.Value) (string, error) {
 	o, ok := value.(*sobek.Object)
 	if !ok {
-		return "", errNoPromise
+		return answerText(value)
 	}
 	p, ok := o.Export().(*sobek.Promise)
 	if !ok {
-		return "", errNoPromise
+		return "", errNoText
 	}
 	switch p.State() {
 	case sobek.PromiseStateFulfilled:
-		text, ok := p.Result().(sobek.String)
-		if !ok {
-			return "", fmt.Errorf("%w: it is no text", errAnswer)
-		}
-		if n := text.Length(); n > maxAnswer {
-			return "", fmt.Errorf("%w: it has %d characters, the limit is %d", errAnswer, n, maxAnswer)
-		}
-		return text.String(), nil
+		return answerText(p.Result())
 	case sobek.PromiseStateRejected:
 		return "", errors.New(textOf(p.Result()))
 	default:
@@ -165,12 +159,24 @@ func (s *script) settled(value sobek.Value) (string, error) {
 	}
 }
 
+// answerText is the text of an answer, of a length that is worth reading.
+func answerText(value sobek.Value) (string, error) {
+	text, ok := value.(sobek.String)
+	if !ok {
+		return "", errNoText
+	}
+	if n := text.Length(); n > maxAnswer {
+		return "", fmt.Errorf("%w: it has %d characters, the limit is %d", errAnswer, n, maxAnswer)
+	}
+	return text.String(), nil
+}
+
 // fix sets time and chance to those of an ask, so that every gate that asks
 // about the same call hears the same answer. No ask: the start of time.
 func (s *script) fix(ask string) {
 	id, _ := ulid.ParseStrict(ask)
 	s.now = ulid.Time(id.Time()).UTC()
-	s.chance = rand.New(rand.NewPCG(binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])))
+	s.seed.Seed(binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
 // guard runs f, which may run the script's code, and makes every way in which

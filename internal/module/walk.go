@@ -186,6 +186,9 @@ func (r *result) read(asked []int) (answer, error) {
 	if r.Error != "" {
 		return answer{}, errors.New(line(r.Error, maxFailure))
 	}
+	if r.Nothing {
+		return answer{Decision: saysNone}, nil
+	}
 	return readAnswer(r.Answer, asked)
 }
 

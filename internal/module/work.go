@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +15,14 @@ import (
 // gives up what the process could do to its host; it is not for a process that
 // does anything else.
 func Work(in io.Reader, out io.Writer) error {
-	w := worker{in: bufio.NewReaderSize(in, 64<<10), out: out, modules: map[uint64]*running{}}
+	w := worker{pipe: newFrames(in, out), modules: map[uint64]*running{}, texts: newJSONTexts()}
 	for {
-		var o order
-		err := readFrame(w.in, &o)
+		body, err := w.pipe.read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = w.carryOut(&o)
+			err = w.obey(body)
 		}
 		if err != nil {
 			return fmt.Errorf("module worker: %w", err)
@@ -33,16 +31,40 @@ func Work(in io.Reader, out io.Writer) error {
 }
 
 type worker struct {
-	in       *bufio.Reader
-	out      io.Writer
+	pipe     *frames
 	confined bool
 	modules  map[uint64]*running
+	texts    *jsonTexts
 }
 
 // running is a module in this process.
 type running struct {
 	script *script
 	root   jsontext.Value
+	// rootNode is root, read.
+	rootNode jsonNode
+}
+
+// obey does what a frame says.
+func (w *worker) obey(frame []byte) error {
+	if len(frame) == 0 || frame[0] != askMark {
+		var o order
+		if err := readJSON(frame, &o); err != nil {
+			return err
+		}
+		return w.carryOut(&o)
+	}
+	a, err := readAsking(frame)
+	switch {
+	case err != nil:
+		return err
+	case !w.confined:
+		return fmt.Errorf("%w: a call before hello", errFrame)
+	case jsontext.Value(a.Input).Kind() != '{':
+		return fmt.Errorf("%w: a call without its input", errFrame)
+	}
+	said := answers{Serial: a.Serial, Results: w.ask(&a)}
+	return w.pipe.write(func(b []byte) ([]byte, error) { return said.append(b), nil })
 }
 
 func (w *worker) carryOut(o *order) error {
@@ -58,51 +80,60 @@ func (w *worker) carryOut(o *order) error {
 		w.confined = true
 		// Scripts see the zone of the process; hosts differ in theirs.
 		time.Local = time.UTC
-		return writeFrame(w.out, &report{Op: opHello})
+		return w.pipe.writeJSON(&report{Op: opHello})
 	case opLoad:
 		if o.Root.Kind() != '"' {
 			return fmt.Errorf("%w: a module without a root", errFrame)
 		}
-		return writeFrame(w.out, w.load(o))
+		return w.pipe.writeJSON(w.load(o))
 	case opDrop:
 		delete(w.modules, o.Module)
 		return nil
-	case opAsk:
-		if o.Input.Kind() != '{' {
-			return fmt.Errorf("%w: an ask without the input of a call", errFrame)
-		}
-		return writeFrame(w.out, &report{Op: opAsk, Results: w.ask(o)})
 	default:
 		return fmt.Errorf("%w: op %q", errFrame, clip(string(o.Op), 40))
 	}
 }
 
 func (w *worker) load(o *order) *report {
-	s, checks, err := newScript(o.Name, o.Code)
+	s, checks, err := newScript(o.Name, o.Code, w.texts)
 	if err != nil {
 		return &report{Op: opLoad, Error: err.Error()}
 	}
-	w.modules[o.Module] = &running{script: s, root: o.Root}
+	root, err := w.texts.parse(string(o.Root))
+	if err != nil {
+		return &report{Op: opLoad, Error: err.Error()}
+	}
+	w.modules[o.Module] = &running{script: s, root: o.Root, rootNode: root}
 	return &report{Op: opLoad, Checks: checks}
 }
 
 // ask goes through the steps and stops after the first that does not simply
 // pass: what it means for the rest is the engine's to say.
-func (w *worker) ask(o *order) []result {
-	var results []result
-	for _, st := range o.Steps {
+func (w *worker) ask(a *asking) []result {
+	results := make([]result, 0, len(a.Steps))
+	call, odd := w.texts.parse(string(a.Input))
+	for _, st := range a.Steps {
+		r := result{Module: st.Module}
 		m, ok := w.modules[st.Module]
 		if !ok {
-			return append(results, result{Error: "the module is not loaded in its worker"})
+			r.Error = "the module is not loaded in its worker"
+			return append(results, r)
 		}
-		text, err := m.script.run(o.Ask, st.Checks, m.input(o.Input))
+		input := m.input(a.Input)
+		if odd == nil {
+			w.texts.told = jsonText{input, call.with("permissionRoot", m.rootNode)}
+		}
+		text, err := m.script.run(a.Ask, st.Checks, input)
 		if err != nil {
-			return append(results, result{Error: err.Error()})
+			r.Error = err.Error()
+			return append(results, r)
 		}
-		results = append(results, result{Answer: text})
-		if a, err := readAnswer(text, st.Checks); err != nil || !a.passes() {
-			return results
+		if said, err := readAnswer(text, st.Checks); err != nil || !said.passes() {
+			r.Answer = text
+			return append(results, r)
 		}
+		r.Nothing = true
+		results = append(results, r)
 	}
 	return results
 }
