@@ -124,6 +124,27 @@ func BenchmarkTenBundledModules(b *testing.B) {
 	for n := range 10 {
 		files[fmt.Sprintf("m%d.ts", n)] = strings.ReplaceAll(pushes, `program: "git"`, fmt.Sprintf(`program: "git%d"`, n))
 	}
+	manyBundled(b, files)
+}
+
+// Ten in TypeScript that look at the text of every command.
+func BenchmarkTenBundledTexts(b *testing.B) {
+	files := map[string]string{}
+	for n := range 10 {
+		matcher := ""
+		if n%2 == 1 {
+			matcher = `matcher: "bash",`
+		}
+		files[fmt.Sprintf("m%d.ts", n)] = fmt.Sprintf(`import { block, type PermissionsAPI } from "@assent/permissions";
+export default function (api: PermissionsAPI) {
+  api.onToolUse({ name: "c", description: "about c", %s
+    handler: ({ tool }) => "command" in tool && /^git\s+push\b.*--force-%d/.test(String(tool.command)) ? block("no") : undefined });
+}`, matcher, n)
+	}
+	manyBundled(b, files)
+}
+
+func manyBundled(b *testing.B, files map[string]string) {
 	s := loaded(b, newEngine(b, module.Config{Workers: 2}), bundled(b, files))
 	c := ask("bash", `{"command":"git push origin main"}`)
 	var failed atomic.Int64

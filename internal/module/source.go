@@ -41,7 +41,7 @@ type Source struct {
 	// Root is what the module is told as input.permissionRoot.
 	Root string
 	// Code is a classic script whose completion value is
-	// {checks: string, ask(order, input): Promise<string>}; see README.md.
+	// {checks: string, ask(order, input): string | Promise<string>}; see README.md.
 	Code string
 }
 

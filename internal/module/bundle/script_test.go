@@ -99,11 +99,14 @@ func (s *script) answer(order *sobek.Object, call string) (a answer, err error) 
 	if err != nil {
 		return a, err
 	}
-	promise := value.Export().(*sobek.Promise)
-	if promise.State() != sobek.PromiseStateFulfilled {
-		return a, fmt.Errorf("%s: state %v, %v", call, promise.State(), promise.Result())
+	// A promise only where a check waited for something.
+	if promise, ok := value.Export().(*sobek.Promise); ok {
+		if promise.State() != sobek.PromiseStateFulfilled {
+			return a, fmt.Errorf("%s: state %v, %v", call, promise.State(), promise.Result())
+		}
+		value = promise.Result()
 	}
-	return a, json.Unmarshal([]byte(promise.Result().String()), &a, json.MatchCaseInsensitiveNames(true))
+	return a, json.Unmarshal([]byte(value.String()), &a, json.MatchCaseInsensitiveNames(true))
 }
 
 // bashCall is the input of a bash call.

@@ -32,9 +32,14 @@ type Decided = { decision: "block"; reason: string } | { decision: "request"; pr
 
 type Answer = (Decided & { check: number }) | { decision: "none" };
 
+// What is answered to most calls.
+const nothing = '{"decision":"none"}';
+
 export interface Boundary {
   readonly checks: string;
-  ask(order: readonly number[], input: string): Promise<string>;
+  // A promise only where a check waits for something: to make one, and to look
+  // into it, takes the runtime longer than most checks do.
+  ask(order: readonly number[], input: string): string | Promise<string>;
 }
 
 export function run(exported: { default?: unknown }): Boundary {
@@ -97,19 +102,19 @@ type Failures = { check: number; error: string }[];
 
 // ask goes through the checks until one decides. One that fails is noted and
 // does not keep the others from being asked.
-function ask(checks: readonly Check[], order: readonly number[], input: string): Promise<string> {
+function ask(checks: readonly Check[], order: readonly number[], input: string): string | Promise<string> {
   const failures: Failures = [];
   for (let i = 0; i < order.length; i++) {
     const n = order[i] as number;
     try {
       const found = decide(checks[n], input);
       if (isPromise(found)) return askOn(checks, order.slice(i), found, input, failures);
-      if (found !== undefined) return Promise.resolve(said({ ...found, check: n }, failures));
+      if (found !== undefined) return said({ ...found, check: n }, failures);
     } catch (thrown) {
       failures.push({ check: n, error: textOf(thrown) });
     }
   }
-  return Promise.resolve(said({ decision: "none" }, failures));
+  return saidNothing(failures);
 }
 
 // askOn is ask from a check on that has something to wait for.
@@ -123,8 +128,10 @@ async function askOn(checks: readonly Check[], order: readonly number[], first: 
       failures.push({ check: n, error: textOf(thrown) });
     }
   }
-  return said({ decision: "none" }, failures);
+  return saidNothing(failures);
 }
+
+const saidNothing = (failures: Failures): string => (failures.length === 0 ? nothing : said({ decision: "none" }, failures));
 
 function said(answer: Answer, failures: Failures): string {
   return JSON.stringify(failures.length > 0 ? { ...answer, failures } : answer);
@@ -135,8 +142,13 @@ function decide(check: Check | undefined, text: string): Maybe<Decided | undefin
   // Each check reads the call for itself: one that writes into it fools no other.
   const input = JSON.parse(text) as PermissionInput;
   const { detail } = input.tool;
-  const handled = (): Maybe<Decided | undefined> => after(check.handler(input), (answer) => decided(answer, detail));
-  return check.picks === undefined ? handled() : after(check.picks(input), (picked) => (picked ? handled() : undefined));
+  if (check.picks === undefined) return handle(check, input, detail);
+  return after(check.picks(input), (picked) => (picked ? handle(check, input, detail) : undefined));
+}
+
+function handle(check: Check, input: PermissionInput, detail: string): Maybe<Decided | undefined> {
+  const answer: unknown = check.handler(input);
+  return answer === undefined ? undefined : after(answer, (known) => decided(known, detail));
 }
 
 function decided(answer: unknown, detail: string): Decided | undefined {
