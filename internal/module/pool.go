@@ -200,10 +200,11 @@ func (p *pool) take(ctx context.Context, who string) (*process, error) {
 	return nil, err
 }
 
-// put gives a process back that take has given.
+// put gives a process back that take has given, before its token: the next call is
+// to find this one, whose caches are warm, and not one of the reserve.
 func (p *pool) put(proc *process) {
-	p.serving.give()
 	p.give(proc)
+	p.serving.give()
 }
 
 // borrow waits for a process without a token: one that serves no call, which the
