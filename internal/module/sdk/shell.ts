@@ -50,12 +50,16 @@ export async function parseShellCommand(command: string, options?: ParseShellCom
 }
 
 function parsedCommand(command: string, options?: ParseShellCommandOptions): ParsedShellCommand {
+  const { commands, hasErrors } = readCommand(command, options);
+  return { commands: commands.map(simple), hasErrors };
+}
+
+function readCommand(command: string, options?: ParseShellCommandOptions): Read {
   const wire = options?.wrappers === undefined ? "" : JSON.stringify({ wrappers: options.wrappers });
   if (last === undefined || last.command !== command || last.options !== wire) {
     last = { command, options: wire, read: __assentParseShell(command, wire) };
   }
-  const { commands, hasErrors } = JSON.parse(last.read) as Read;
-  return { commands: commands.map(simple), hasErrors };
+  return JSON.parse(last.read) as Read;
 }
 
 function simple({ program, programName, knownAs, args, assignments, span }: Read["commands"][number]): SimpleCommand {
@@ -110,8 +114,8 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
   if (spec.subcommands !== undefined && !Array.isArray(spec.subcommands)) throw new Error('matchCommand: subcommands is a list of words, as ["push"]');
   if (spec.subcommands?.length === 0) throw new Error("matchCommand: subcommands is an empty list, which no command matches");
   const match = (tool: BashPermissionToolInput): PermissionDecision | undefined => {
-    const parsed = parsedCommand(tool.command);
-    if (spec.strict === true && parsed.hasErrors) {
+    const read = readCommand(tool.command);
+    if (spec.strict === true && read.hasErrors) {
       return request({
         guidance: "Not all of this command can be read before it runs.",
         highlight: [{ start: 0, end: tool.command.length }],
@@ -119,10 +123,9 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
     }
     const commands: SimpleCommand[] = [];
     const spans: HighlightSpan[] = [];
-    for (const command of parsed.commands) {
-      const name = command.programName;
-      // Some file systems find git under the name GIT, some systems as git.exe.
-      if (name === undefined || ![name, name.toLowerCase(), command.knownAs ?? name].some((n) => programs.has(n))) continue;
+    for (const one of read.commands) {
+      if (!isOneOf(programs, one)) continue;
+      const command = simple(one);
       const subcommand = matchingSubcommand(command, spec);
       if (spec.subcommands !== undefined && subcommand === undefined) continue;
       if (spec.where !== undefined && !spec.where(command)) continue;
@@ -134,6 +137,12 @@ export function matchCommand(spec: CommandSpec): (tool: BashPermissionToolInput)
     return commands.length === 0 ? undefined : withHighlight(spec.onMatch({ commands, spans }), spans);
   };
   return (tool) => settled(() => match(tool));
+}
+
+// Some file systems find git under the name GIT, some systems as git.exe.
+function isOneOf(programs: ReadonlySet<string>, { programName: name, knownAs }: Read["commands"][number]): boolean {
+  if (name === undefined) return false;
+  return programs.has(name) || programs.has(name.toLowerCase()) || (knownAs !== undefined && programs.has(knownAs));
 }
 
 function matchingSubcommand(command: SimpleCommand, spec: CommandSpec): ShellToken | undefined {
