@@ -25,7 +25,7 @@ var errOdd = errors.New("odd JSON")
 type jsonTexts struct {
 	vm  *sobek.Runtime // makes leaves, which belong to no runtime
 	dec *jsontext.Decoder
-	// told is the call that the script which runs now is asked about.
+	// told is the call that the script which runs now is asked about: see tell.
 	told   jsonText
 	last   [rememberedTexts]jsonText
 	oldest int
@@ -37,8 +37,8 @@ type jsonText struct {
 	tree jsonNode
 }
 
-// jsonNode is a value that was read. It is never changed: what scripts get is made
-// of it, and shares with it what no script can change.
+// jsonNode is a value that was read. What scripts get is made of it, and shares
+// with it what no script can change.
 type jsonNode struct {
 	kind  jsontext.Kind // '{', '[', or any other for a leaf
 	leaf  sobek.Value
@@ -139,9 +139,25 @@ func (t *jsonTexts) array(n *jsonNode) error {
 	return err
 }
 
-// with is an object's tree with one more property, in front.
-func (n jsonNode) with(key string, value jsonNode) jsonNode {
-	n.keys = slices.Concat([]string{key}, n.keys)
-	n.nodes = slices.Concat([]jsonNode{value}, n.nodes)
-	return n
+// rootKey is what each module is told something else under.
+const rootKey = "permissionRoot"
+
+// hear reads the call that the modules of a worker are asked about next. A call
+// that is odd is nobody's to know.
+func (t *jsonTexts) hear(call string) {
+	t.told = jsonText{}
+	n, err := t.parse(call)
+	if err != nil || n.kind != '{' {
+		return
+	}
+	t.told.tree = jsonNode{kind: n.kind, keys: slices.Concat([]string{rootKey}, n.keys), nodes: slices.Concat([]jsonNode{{}}, n.nodes)}
+}
+
+// tell says that the call is now told to a module of this root, as this text.
+func (t *jsonTexts) tell(text string, root jsonNode) {
+	if len(t.told.tree.nodes) == 0 {
+		return
+	}
+	t.told.text = text
+	t.told.tree.nodes[0] = root // of which no script has a part: values are made of it
 }

@@ -204,7 +204,9 @@ func (p *pool) take(ctx context.Context, who string) (*process, error) {
 // to find this one, whose caches are warm, and not one of the reserve.
 func (p *pool) put(proc *process) {
 	p.give(proc)
-	p.serving.give()
+	if p.serving.give() {
+		runtime.Gosched() // the worker has nothing to do until who waited has written to it
+	}
 }
 
 // borrow waits for a process without a token: one that serves no call, which the

@@ -35,17 +35,17 @@ func (t *turns) ask(who string) chan struct{} {
 	return turn
 }
 
-// give gives a token back.
-func (t *turns) give() {
+// give gives a token back, and says whether somebody has waited for it.
+func (t *turns) give() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pass()
+	return t.pass()
 }
 
-func (t *turns) pass() {
+func (t *turns) pass() bool {
 	if len(t.next) == 0 {
 		t.free++
-		return
+		return false
 	}
 	who := t.next[0]
 	t.next = t.next[1:]
@@ -56,6 +56,7 @@ func (t *turns) pass() {
 		delete(t.waiting, who)
 	}
 	close(turn)
+	return true
 }
 
 // leave gives up waiting for turn, or the token that has come meanwhile.

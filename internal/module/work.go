@@ -111,7 +111,7 @@ func (w *worker) load(o *order) *report {
 // pass: what it means for the rest is the engine's to say.
 func (w *worker) ask(a *asking) []result {
 	results := make([]result, 0, len(a.Steps))
-	call, odd := w.texts.parse(string(a.Input))
+	w.texts.hear(string(a.Input))
 	for _, st := range a.Steps {
 		r := result{Module: st.Module}
 		m, ok := w.modules[st.Module]
@@ -120,9 +120,7 @@ func (w *worker) ask(a *asking) []result {
 			return append(results, r)
 		}
 		input := m.input(a.Input)
-		if odd == nil {
-			w.texts.told = jsonText{input, call.with("permissionRoot", m.rootNode)}
-		}
+		w.texts.tell(input, m.rootNode)
 		text, err := m.script.run(a.Ask, st.Checks, input)
 		if err != nil {
 			r.Error = err.Error()
@@ -142,7 +140,7 @@ func (w *worker) ask(a *asking) []result {
 func (m *running) input(call jsontext.Value) string {
 	var b strings.Builder
 	b.Grow(len(call) + len(m.root) + 20)
-	b.WriteString(`{"permissionRoot":`)
+	b.WriteString(`{"` + rootKey + `":`)
 	b.Write(m.root)
 	if rest := call[1:]; len(rest) > 1 {
 		b.WriteByte(',')
