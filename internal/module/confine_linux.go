@@ -20,10 +20,6 @@ const maxFiles = 8
 // functions call back into scripts on it.
 const maxStack = 64 << 20
 
-// gcPercent has a worker collect its garbage for each 100 MB that its scripts leave
-// behind: ten modules take 6 MB, and to go through those more often costs the calls.
-const gcPercent = 1600
-
 // confine gives up what this process could do to its host: memory beyond what a
 // module needs, files, other programs.
 func confine(memory int64) error {
@@ -37,7 +33,6 @@ func confine(memory int64) error {
 	runtime.GOMAXPROCS(2)      // one for the script, one for the collector
 	runtime.MemProfileRate = 0 // nobody looks into a worker
 	debug.SetMaxStack(maxStack)
-	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memory / 2)
 	limits := []struct {
 		what string

@@ -178,7 +178,7 @@ func (p *process) postMortem(cause error) error {
 	<-p.ended // killed by now: all that it said on stderr is in
 	switch said := p.stderr.String(); {
 	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"),
-		strings.Contains(said, "address space collisions"): // what a build with the race detector says
+		strings.Contains(said, "address space collisions"), strings.Contains(said, "ThreadSanitizer failed to allocate"): // builds with the race detector
 		return fmt.Errorf("%w: it took more memory than a worker may", errDied)
 	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
 		return fmt.Errorf("%w: its calls nest too deep", errDied)

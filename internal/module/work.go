@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -88,6 +89,7 @@ func (w *worker) carryOut(o *order) error {
 		return w.pipe.writeJSON(w.load(o))
 	case opDrop:
 		delete(w.modules, o.Module)
+		w.collect()
 		return nil
 	default:
 		return fmt.Errorf("%w: op %q", errFrame, clip(string(o.Op), 40))
@@ -104,7 +106,17 @@ func (w *worker) load(o *order) *report {
 		return &report{Op: opLoad, Error: err.Error()}
 	}
 	w.modules[o.Module] = &running{script: s, root: o.Root, rootNode: root}
+	w.collect()
 	return &report{Op: opLoad, Checks: checks}
+}
+
+// collect sets when the worker collects its garbage: after 100 MB of it, about, as
+// long as its modules take less. A module takes 0.6 MB, and the fewer there are the
+// more often a share of that would hold up calls; the share of many is too much for
+// the worker's memory.
+func (w *worker) collect() {
+	const percent, of, least = 1600, 10, 100
+	debug.SetGCPercent(max(percent*of/max(len(w.modules), of), least))
 }
 
 // ask goes through the steps and stops after the first that does not simply
