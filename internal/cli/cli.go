@@ -120,9 +120,15 @@ func noUnknown(cmd *cobra.Command, args []string) error {
 	return usagef("%s: see `%s --help`", msg, cmd.CommandPath())
 }
 
-// group is a command that only holds others.
+// group is a command that only holds others. Its example is the first line of each
+// of theirs.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: use, Short: short, Args: noUnknown,
+	var examples []string
+	for _, c := range commands {
+		first, _, _ := strings.Cut(c.Example, "\n")
+		examples = append(examples, first)
+	}
+	g := &cobra.Command{Use: use, Short: short, Args: noUnknown, Example: strings.Join(examples, "\n"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	g.AddCommand(commands...)
 	return g
