@@ -49,7 +49,11 @@ func (h *held) create(ctx context.Context) (created bool, err error) {
 	if h.over || h.current.Revision != 0 {
 		return false, nil
 	}
-	item, err := h.in.Create(ctx, h.current.Pending)
+	p := h.current.Pending
+	if p.Owner != "" { // it may have waited here behind other work on its id
+		p.Lease = time.Now().UTC().Add(h.lease)
+	}
+	item, err := h.in.Create(ctx, p)
 	if err != nil {
 		return false, err
 	}
