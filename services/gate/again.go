@@ -131,7 +131,7 @@ func (g *Gate) revisit(ctx context.Context) {
 // ruleAgain settles an ask that waits for a person, if nobody needs to be asked
 // any more. It is looked at before it is claimed: most stay as they are.
 func (g *Gate) ruleAgain(ctx context.Context, id string) {
-	defer g.broken(id)
+	defer g.broken(id, nil)
 	item, err := g.pending.Get(ctx, id)
 	switch {
 	case errors.Is(err, pending.ErrGone), errors.Is(err, pending.ErrBroken): // the watch has told
@@ -255,9 +255,13 @@ func (e ending) ruledAs(d *protocol.Decision) {
 	}
 }
 
-// broken keeps one call that breaks the gate from breaking every gate in turn.
-func (g *Gate) broken(id string) {
+// broken keeps one call that breaks the gate from breaking every gate in turn; err,
+// if not nil, becomes errBroken.
+func (g *Gate) broken(id string, err *error) {
 	if broke := recover(); broke != nil {
+		if err != nil {
+			*err = errBroken
+		}
 		g.log.Error("carrying an ask panicked", "ask", id, "panic", broke, "stack", string(debug.Stack()))
 		g.fail("panic", "ask could not be carried on; it stays pending and is tried again", id, fmt.Errorf("panic: %v", broke))
 	}

@@ -115,17 +115,18 @@ func (g *Gate) run(h *held) bool {
 // carryOn carries h to its end or gives it up, never neither.
 func (g *Gate) carryOn(ctx context.Context, h *held) {
 	p := h.item().Pending
-	defer g.broken(p.Ask.ID)
+	defer g.broken(p.Ask.ID, nil)
 	work, cancel := context.WithDeadlineCause(ctx, p.Deadline, errInterrupted)
 	defer cancel()
 	err := g.holding(work, h)
-	defer func() { h.fate.is(reply{}, err) }() // should nothing have been said of it
+	defer func() { h.leftBy(err) }()
+	defer g.mirror.unopened(p.Ask.ID, &h.fate) // before: whoever hears so may ask again at once
 	switch {
 	case err == nil, errors.Is(err, errElsewhere):
 	case errors.Is(err, errStopping):
 		g.hand(h)
-	case h.store() != nil: // whoever has asked hears so, and may ask again
-		g.forget(p.Ask.ID)
+	case h.store() != nil: // whoever has asked hears so
+	case errors.Is(err, errBroken): // which is said
 	case errors.Is(err, errLost):
 		g.count("lease", "lost")
 		g.log.Warn("lease was lost; whoever finds it lapsed carries the ask on", "ask", p.Ask.ID, "err", err)
@@ -137,8 +138,10 @@ func (g *Gate) carryOn(ctx context.Context, h *held) {
 }
 
 // holding carries h on while its lease is renewed beside it. What is written at
-// the end must not be cut off by the interruption that led to it.
-func (g *Gate) holding(ctx context.Context, h *held) error {
+// the end must not be cut off by the interruption that led to it. A panic is an
+// error of it: an ask that breaks the gate before it is stored is to be stored.
+func (g *Gate) holding(ctx context.Context, h *held) (err error) {
+	defer g.broken(h.item().Ask.ID, &err)
 	work, interrupt := context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -153,7 +156,7 @@ func (g *Gate) holding(ctx context.Context, h *held) error {
 func (g *Gate) hand(h *held) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	if err := h.release(ctx); err != nil && !errors.Is(err, errLost) {
+	if err := h.release(ctx); err != nil && !errors.Is(err, errLost) && !errors.Is(err, errElsewhere) {
 		g.log.Warn("lease is left to lapse", "ask", h.item().Ask.ID, "err", err)
 	}
 }
@@ -165,7 +168,8 @@ func (g *Gate) seen(c pending.Change) {
 		g.mirror.drop(c.ID)
 		g.fail("pending_broken", "pending entry cannot be read; it is not acted on", c.ID, c.Err)
 	case c.Gone:
-		g.forget(c.ID)
+		g.mirror.gone(c.ID)
+		g.gone(c.ID)
 	default:
 		s := g.mirror.put(c.Item)
 		if s.late {
@@ -180,12 +184,6 @@ func (g *Gate) seen(c pending.Change) {
 		}
 		g.missed(c.ID, s)
 	}
-}
-
-// forget drops an ask that is not open any more.
-func (g *Gate) forget(id string) {
-	g.mirror.drop(id)
-	g.gone(id)
 }
 
 // gone wakes those who wait here for an ask that is not open any more.
@@ -231,7 +229,7 @@ func (g *Gate) resume(ctx context.Context, h *held) {
 		g.carryOn(ctx, h)
 		return
 	}
-	defer g.broken(p.Ask.ID)
+	defer g.broken(p.Ask.ID, nil)
 	finish, done := finishing(ctx)
 	defer done()
 	d, decided, err := g.recorder.Find(finish, p.Ask.ID)

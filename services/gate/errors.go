@@ -24,6 +24,8 @@ var (
 	// errBehind: the gate does not act by a freeze yet, or an allow from before it
 	// is still on its way to the record.
 	errBehind = errors.New("freeze is not in force here yet")
+	// errBroken: the gate panicked over the ask, which has been said.
+	errBroken = errors.New("carrying the ask panicked")
 	// errStopping: the gate is draining.
 	errStopping = errors.New("gate is stopping")
 )

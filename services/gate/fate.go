@@ -37,6 +37,18 @@ func (f *fate) wait(ctx context.Context) (reply, error) {
 	}
 }
 
+// leftBy tells whoever opened the ask what ended its walk, where nothing has been
+// said of it. That it could not be stored comes first: the rest may follow from it,
+// as where another gate that has decided the ask takes its entry away.
+func (h *held) leftBy(err error) {
+	if err != nil {
+		if unstored := h.store(); unstored != nil {
+			err = unstored
+		}
+	}
+	h.fate.is(reply{}, unlessJoined(err))
+}
+
 // decided tells whoever opened the ask how it was decided; text is the record's
 // where it was written just now.
 func (h *held) decided(d protocol.Decision, text []byte) {

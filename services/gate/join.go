@@ -15,7 +15,7 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 	if !open {
 		return reply{}, false, nil
 	}
-	if s.digest != c.digest || s.agent != c.ask.Agent {
+	if !s.isOf(c) {
 		// Each costs a look into the record, which everybody's asks need.
 		if g.limits.tooFast(c, g.policy.current()) {
 			return g.limited(c, limitRate), true, nil
@@ -30,6 +30,9 @@ func (g *Gate) join(ctx context.Context, c call) (r reply, ok bool, err error) {
 	r, err = g.wait(ctx, c, g.bear(c, g.times.patience))
 	return r, true, err
 }
+
+// isOf says whether c is the call that is open.
+func (s summary) isOf(c call) bool { return s.digest == c.digest && s.agent == c.ask.Agent }
 
 // lag is how long the mirror may need to show what is in the bucket.
 const lag = 100 * time.Millisecond
@@ -49,6 +52,9 @@ func (g *Gate) wait(ctx context.Context, c call, limit time.Duration) (reply, er
 		return reply{progress: &p}, nil
 	}
 	defer leave()
+	if r, err := g.opened(ctx, c); err != nil || r.decision != nil {
+		return r, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -72,6 +78,20 @@ func (g *Gate) wait(ctx context.Context, c call, limit time.Duration) (reply, er
 		}
 		return g.meanwhile(ctx, c)
 	}
+}
+
+// opened waits until an ask that is in this gate's memory alone is stored, or is
+// decided, or could not be stored: before that Progress would promise too much.
+func (g *Gate) opened(ctx context.Context, c call) (reply, error) {
+	s, open := g.mirror.get(c.ask.ID)
+	if !open || s.fate == nil {
+		return reply{}, nil
+	}
+	r, err := s.fate.wait(ctx)
+	if err != nil || r.decision == nil {
+		return reply{}, err
+	}
+	return g.own(c, *r.decision)
 }
 
 // meanwhile answers an ask that is not decided yet.

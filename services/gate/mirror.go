@@ -28,6 +28,9 @@ type summary struct {
 	policy        uint64 // revision that it was ruled under
 	revision      uint64
 	round         int // of the watch, that last showed it
+	// fate is what becomes of an ask that is not stored yet, and is this gate's own.
+	fate *fate
+	gone bool // since then an entry of its id has gone: its own, or an earlier one
 }
 
 // mirror is the bucket of pending asks as the watch has shown it so far. It may
@@ -72,26 +75,39 @@ func (m *mirror) put(item pending.Item) summary {
 }
 
 // begin takes in an ask that is opened here and not stored yet, unless its payer
-// has max open already, or it is open itself. Asks that come at the same moment
-// count each other, and none is opened twice.
-func (m *mirror) begin(item pending.Item, max int) (here, room bool) {
-	s := summaryOf(item)
+// has max open already, or it is here itself: open, or decided since its asker
+// looked. Asks that come at the same moment count each other, and none is opened
+// twice.
+func (m *mirror) begin(item pending.Item, fate *fate, max int) (here, room bool) {
+	id, s := item.Ask.ID, summaryOf(item)
+	s.fate = fate
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, here = m.open[item.Ask.ID]
-	room = m.count[s.payer] < max
+	_, open := m.open[id]
+	_, decided := m.settled[id]
+	here, room = open || decided, m.count[s.payer] < max
 	if !here && room {
-		m.set(item.Ask.ID, s)
+		m.set(id, s)
 	}
 	return here, room
 }
 
+// stored notes that an ask that was begun here under that fate stands in the bucket.
+// It may have gone from there again: seen to come and go it is not open any more, or
+// was begun anew; and where the watch has shown an end alone, it shows what stands.
+func (m *mirror) stored(item pending.Item, fate *fate) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, open := m.open[item.Ask.ID]; open && s.fate == fate && !s.gone {
+		m.set(item.Ask.ID, summaryOf(item))
+	}
+}
+
 func (m *mirror) set(id string, s summary) summary {
+	m.forget(id) // its place may be another payer's: an id can come from two at once
 	s.round = m.round
 	_, s.frozen = m.freezes.Of(s.agent, s.via, s.session)
-	if _, here := m.open[id]; !here {
-		m.count[s.payer]++
-	}
+	m.count[s.payer]++
 	m.open[id] = s
 	return s
 }
@@ -118,15 +134,41 @@ func (m *mirror) drop(id string) {
 	m.forget(id)
 }
 
-// settle forgets an ask that ended here. Where no entry of it was seen, it
-// remembers for a while that it did, in case one still comes: elsewhere is false.
+// gone forgets an entry that the bucket does not hold any more. An ask that is not
+// stored yet goes on: the entry may be an earlier one of its id. It may be its own,
+// too, of which the watch shows the end alone where that follows at once.
+func (m *mirror) gone(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch s, open := m.open[id]; {
+	case s.stored():
+		m.forget(id)
+	case open:
+		s.gone = true
+		m.open[id] = s
+	}
+}
+
+// unopened forgets an ask that was begun here under that fate, and is carried no
+// longer. If it is stored, here or elsewhere, it is open: its end the watch shows.
+func (m *mirror) unopened(id string, fate *fate) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, open := m.open[id]; open && s.fate == fate {
+		m.forget(id)
+	}
+}
+
+// settle forgets an ask that ended here and was never stored, and remembers for a
+// while that it ended, in case an entry of it still comes. One that was seen
+// already, elsewhere then, is open until it is seen to go.
 func (m *mirror) settle(id string, now time.Time) (elsewhere bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.settled[id] = now
 	if elsewhere = m.open[id].stored(); !elsewhere {
-		m.settled[id] = now
+		m.forget(id)
 	}
-	m.forget(id)
 	return elsewhere
 }
 

@@ -37,9 +37,9 @@ func (g *Gate) recall(ctx context.Context, c call, r ruled) (ruled, reply, error
 func (g *Gate) open(ctx context.Context, c call, r ruled) (reply, error) {
 	h := g.hold(c, g.newPending(c, r))
 	p := h.item().Pending
-	switch here, room := g.mirror.begin(h.item(), r.snapshot.Limits().Pending); {
+	switch here, room := g.mirror.begin(h.item(), &h.fate, r.snapshot.Limits().Pending); {
 	case here: // it came twice at once, and is joined
-		return reply{}, nil
+		return reply{}, g.sameHere(c)
 	case !room:
 		return reply{}, errCrowded
 	}
@@ -47,25 +47,27 @@ func (g *Gate) open(ctx context.Context, c call, r ruled) (reply, error) {
 		g.review.delegated(p, r.snapshot.Chain(), g.presence.parent(time.Now()))
 	}
 	if !g.run(h) {
-		g.forget(p.Ask.ID)
+		g.mirror.unopened(p.Ask.ID, &h.fate)
 		return reply{}, errStopping
 	}
 	select {
 	case <-g.stopping: // not when its time comes: whoever asks is to hear now that it is pending
-		_ = h.store() // what is wrong with it is its fate
+		_ = h.store() // what is wrong with it, whoever carries it finds too
 	case <-h.fate.known:
 	case <-ctx.Done():
 	}
 	return h.fate.wait(ctx)
 }
 
-// hold makes an ask this gate's own that is in its memory alone.
+// hold makes an ask this gate's own that is in its memory alone. That it cannot be
+// stored ends the walk, and is said behind that (see carryOn): a link may have
+// decided at that moment, and then that is what became of it.
 func (g *Gate) hold(c call, p protocol.Pending) *held {
 	h := g.keep(pending.Item{Pending: p})
 	h.store = sync.OnceValue(func() error {
 		err := g.store(h, c)
-		if !errors.Is(err, protocol.ErrTooLarge) { // that is decided, and said then
-			h.fate.is(reply{}, unlessJoined(err))
+		if err == nil {
+			h.fate.is(reply{}, nil)
 		}
 		return err
 	})
@@ -105,7 +107,7 @@ func (g *Gate) store(h *held, c call) error {
 		_, conflict := g.own(c, d)
 		return errors.Join(errElsewhere, conflict, g.pending.Delete(ctx, c.ask.ID))
 	}
-	g.mirror.put(h.item())
+	g.mirror.stored(h.item(), &h.fate)
 	return nil
 }
 
@@ -116,6 +118,15 @@ func unlessJoined(err error) error {
 		return nil
 	}
 	return err
+}
+
+// sameHere says what is wrong with joining the ask that came with this id at the
+// same moment. Where it is decided already, wait finds that.
+func (g *Gate) sameHere(c call) error {
+	if s, open := g.mirror.get(c.ask.ID); open && !s.isOf(c) {
+		return errConflict
+	}
+	return nil
 }
 
 // sameCall says what is wrong with joining the entry that stands for an ask.

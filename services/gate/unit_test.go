@@ -186,16 +186,16 @@ func TestTheMirrorKeepsCount(t *testing.T) {
 		t.Error("an older state stands")
 	}
 	m.put(item("b", "ci", 4))
-	if here, room := m.begin(item("c", "ci", 0), 2); here || room {
+	if here, room := m.begin(item("c", "ci", 0), nil, 2); here || room {
 		t.Error("a third of two")
 	}
-	if here, room := m.begin(item("c", "ci", 0), 3); here || !room {
+	if here, room := m.begin(item("c", "ci", 0), nil, 3); here || !room {
 		t.Error("no room for a third of three")
 	}
-	if _, room := m.begin(item("d", "ci", 0), 3); room {
+	if _, room := m.begin(item("d", "ci", 0), nil, 3); room {
 		t.Error("what is not stored yet does not count")
 	}
-	if here, _ := m.begin(item("c", "ci", 0), 9); !here {
+	if here, _ := m.begin(item("c", "ci", 0), nil, 9); !here {
 		t.Error("opened twice")
 	}
 	m.broke()
@@ -204,7 +204,7 @@ func TestTheMirrorKeepsCount(t *testing.T) {
 		t.Errorf("pruned %v: what is not stored no watch shows", gone)
 	}
 	m.put(item("c", "ci", 5)) // now it is
-	if _, room := m.begin(item("d", "ci", 0), 3); !room {
+	if _, room := m.begin(item("d", "ci", 0), nil, 3); !room {
 		t.Error("what was stored counts twice")
 	}
 	for _, id := range []string{"b", "b", "c", "d"} {
@@ -221,17 +221,20 @@ func TestTheMirrorKnowsWhatComesBehindADecision(t *testing.T) {
 		return pending.Item{Pending: protocol.Pending{Ask: protocol.Ask{ID: id, Agent: "ci"}}, Revision: revision}
 	}
 	m, now := newMirror(), time.Now()
-	m.begin(item("alone", 0), 9)
+	m.begin(item("alone", 0), nil, 9)
 	if m.settle("alone", now) {
 		t.Error("nobody has stored it")
 	}
 	if !m.put(item("alone", 7)).late {
 		t.Error("an entry behind the decision is taken for an open ask")
 	}
-	m.begin(item("elsewhere", 0), 9)
+	m.begin(item("elsewhere", 0), nil, 9)
 	m.put(item("elsewhere", 8))
 	if !m.settle("elsewhere", now) {
 		t.Error("another gate's entry is overlooked")
+	}
+	if !m.put(item("elsewhere", 9)).late {
+		t.Error("an entry that could not be taken away is taken for an open ask")
 	}
 	if m.put(item("another", 9)).late {
 		t.Error("an open ask is taken for a decided one")
