@@ -117,7 +117,7 @@ func TestAMuteThatIsNoneIsNotGiven(t *testing.T) {
 		"every check":           {"git tag", muting("user:m/*"), false},
 		"for the agent":         {"git tag", wide, false},
 		"a check that failed":   {"git x", muting("user:m/tag"), false},
-		"where no module asks":  {"make", muting("user:m/tag"), false},
+		"where no module asks":  {"make it", muting("user:m/tag"), false},
 		"a rule's of the shell": {"make", granting(protocol.ScopeAgent, "make"), true},
 	} {
 		ask := a.bash(row.command)
