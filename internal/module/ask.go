@@ -34,7 +34,7 @@ func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, e
 
 // put sends what is asked and takes what comes for it.
 func (e *Engine) put(ctx context.Context, p *process, w *walk, a *asking, frame []planned) ([]result, error) {
-	release := context.AfterFunc(ctx, p.kill) // a policy may give a check longer than its call has
+	release := p.endWith(ctx) // a policy may give a check longer than its call has
 	results, err := p.ask(a, w.time, wallFactor*w.time)
 	release()
 	if err != nil && ctx.Err() != nil {

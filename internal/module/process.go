@@ -87,13 +87,24 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only where it has ended
 }
 
+// endWith kills the process when ctx ends, until release is called. One that ctx
+// has ended by then is dead to whoever asks: to be killed a moment later would hit
+// the next call, to which it was given.
+func (p *process) endWith(ctx context.Context) (release func()) {
+	stop := context.AfterFunc(ctx, p.kill)
+	return func() {
+		if !stop() {
+			p.kill()
+		}
+	}
+}
+
 // load runs a module's script in the process. Its end is the process's too.
 func (p *process) load(ctx context.Context, m *loaded) (checks string, err error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx) // and the process is as good as it was
 	}
-	release := context.AfterFunc(ctx, p.kill)
-	defer release()
+	defer p.endWith(ctx)()
 	r, err := p.do(&order{Op: opLoad, Module: m.number, Name: m.name, Root: m.root, Code: m.code}, loadTime, wallFactor/4*loadTime)
 	switch {
 	case ctx.Err() != nil:
