@@ -46,3 +46,30 @@ func FuzzParseJSON(f *testing.F) {
 		}
 	})
 }
+
+// What is odd is left to the language's own without a turn for what waits: promises
+// come to their ends in the same order.
+func TestParseJSONLetsNothingWaitingPass(t *testing.T) {
+	ours := sobek.New()
+	if err := fastParse(ours, newJSONTexts()); err != nil {
+		t.Fatal(err)
+	}
+	var orders []string
+	for _, vm := range []*sobek.Runtime{sobek.New(), ours} {
+		v, err := vm.RunString(`var seen = []; () => { for (let i = 0; i < 3; i++) {
+			Promise.resolve("{").then(JSON.parse).catch(() => seen.push("odd"));
+			Promise.resolve().then(() => seen.push("even"));
+		} }`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, _ := sobek.AssertFunction(v)
+		if _, err := run(sobek.Undefined()); err != nil {
+			t.Fatal(err)
+		}
+		orders = append(orders, vm.Get("seen").String())
+	}
+	if orders[0] != "even,even,even,odd,odd,odd" || orders[1] != orders[0] {
+		t.Errorf("got %s, want %s", orders[1], orders[0])
+	}
+}
