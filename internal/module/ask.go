@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ask puts a frame of steps to a worker. The results are those of the first of
@@ -14,6 +15,9 @@ func (e *Engine) ask(ctx context.Context, w *walk, frame []planned) ([]result, e
 		return nil, err
 	}
 	defer e.pool.put(p)
+	if w.alone {
+		p.clear(frame[0].module)
+	}
 	a := asking{Ask: w.ask, Input: w.input, Steps: make([]step, 0, len(frame))}
 	for _, s := range frame {
 		err := e.ensure(ctx, p, s.module)
@@ -48,9 +52,10 @@ func (e *Engine) put(ctx context.Context, p *process, w *walk, a *asking, frame 
 		e.metrics.worker("died")
 		return nil, err
 	}
-	// A script that ended badly may not be well: it begins anew.
+	// A script that ended badly may not be well: it begins anew. What it holds must
+	// not stay behind, where nobody counts it.
 	if n := len(results); results[n-1].Error != "" {
-		p.modules.remove(frame[n-1].module)
+		p.forget(frame[n-1].module)
 	}
 	return results, nil
 }
@@ -70,10 +75,34 @@ func (e *Engine) ensure(ctx context.Context, p *process, m *loaded) error {
 // much for.
 func (p *process) keep(m *loaded, limit int) error {
 	for _, gone := range p.modules.add(m, limit) {
-		if err := p.frames.writeJSON(&order{Op: opDrop, Module: gone.number}); err != nil {
-			p.kill()
-			return fmt.Errorf("%w: %w", errDied, err)
+		if err := p.drop(gone); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// forget has the process forget m.
+func (p *process) forget(m *loaded) {
+	p.modules.remove(m)
+	_ = p.drop(m) // who asks it next is told
+}
+
+// clear has the process forget all modules but one.
+func (p *process) clear(but *loaded) {
+	for _, m := range slices.Clone(p.modules.list) {
+		if m != but {
+			p.forget(m)
+		}
+	}
+}
+
+// drop tells a process that does not list m any more. One that cannot be told is
+// of no more use.
+func (p *process) drop(m *loaded) error {
+	if err := p.frames.writeJSON(&order{Op: opDrop, Module: m.number}); err != nil {
+		p.kill()
+		return fmt.Errorf("%w: %w", errDied, err)
 	}
 	return nil
 }

@@ -156,12 +156,22 @@ func (e *Engine) warm(p *process) {
 			if errors.As(err, &no) {
 				continue
 			}
+			e.leaveOut(m)
 			return
 		}
 		if p.keep(m, e.codeLimit()) != nil {
 			return
 		}
 	}
+}
+
+// leaveOut has a module that took down a worker which stood ready in none until it
+// is asked. The next would end of it, too, and the one after it: modules may hold
+// more together than a worker may, each of which loads.
+func (e *Engine) leaveOut(m *loaded) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recent.remove(m)
 }
 
 // remember has m in the workers that stand ready, and those to come.

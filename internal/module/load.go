@@ -109,25 +109,41 @@ func (l *loader) known(s *Source) (*loaded, error) {
 	return m, nil
 }
 
-// run runs a module's script on the loader's worker.
+// run runs a module's script on the loader's worker. If that ends of it, it is run
+// once more where nothing else is: what the modules of others hold in a worker, a
+// project's among them, must not keep one of the fleet's from being in force.
 func (l *loader) run(m *loaded) (checks string, err error) {
+	checks, alone, err := l.try(m, false)
+	if errors.Is(err, errDied) && !alone {
+		checks, _, err = l.try(m, true)
+	}
+	if errors.Is(err, errTime) {
+		err = fmt.Errorf("it takes more than %s to load", loadTime)
+	}
+	return checks, err
+}
+
+// try runs a module's script on the loader's worker, and says whether it was alone
+// in there.
+func (l *loader) try(m *loaded, empty bool) (checks string, alone bool, err error) {
 	if l.process == nil {
 		if l.process, err = l.engine.pool.borrow(l.ctx); err != nil {
-			return "", err
+			return "", true, err
 		}
 	}
+	if empty {
+		l.process.clear(nil)
+	}
+	alone = len(l.process.modules.list) == 0
 	checks, err = l.process.load(l.ctx, m)
 	if err == nil {
-		return checks, l.process.keep(m, l.engine.codeLimit())
+		return checks, alone, l.process.keep(m, l.engine.codeLimit())
 	}
 	var no refusal
 	if !errors.As(err, &no) {
 		l.done() // the worker is gone with it
 	}
-	if errors.Is(err, errTime) {
-		err = fmt.Errorf("it takes more than %s to load", loadTime)
-	}
-	return "", err
+	return "", alone, err
 }
 
 func (l *loader) done() {

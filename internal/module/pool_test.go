@@ -146,7 +146,7 @@ assent_module_verdicts_total{verdict="pass"} 1
 assent_module_verdicts_total{verdict="request"} 2
 # HELP assent_module_workers_ended_total Worker processes that ended under a check.
 # TYPE assent_module_workers_ended_total counter
-assent_module_workers_ended_total{reason="died"} 1
+assent_module_workers_ended_total{reason="died"} 2
 assent_module_workers_ended_total{reason="time"} 1
 `
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "assent_module_failures_total", "assent_module_load_failures_total", "assent_module_verdicts_total", "assent_module_workers_ended_total"); err != nil {

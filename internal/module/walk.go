@@ -41,6 +41,9 @@ type walk struct {
 	// careful: a worker ended under more than one check. From now on each is
 	// asked alone, so that the right one is named.
 	careful bool
+	// alone: a worker died, perhaps of what other modules hold in it, or somebody
+	// else has ended it. From now on a worker holds none but the module that is asked.
+	alone   bool
 	crashes int
 	failed  *Verdict // the first failure
 }
@@ -147,7 +150,11 @@ func (w *walk) split() {
 // crashed notes that a worker ended under a frame.
 func (w *walk) crashed(frame []planned, err error) {
 	w.crashes++
-	if len(frame) > 1 || len(frame[0].checks) > 1 {
+	again := len(frame) > 1 || len(frame[0].checks) > 1
+	if errors.Is(err, errDied) && !w.alone {
+		again, w.alone = true, true
+	}
+	if again {
 		w.careful = true
 		return
 	}
