@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -195,7 +196,8 @@ func (s *script) guard(f func() error) (err error) {
 		return errDeep
 	}
 	if err != nil {
-		return errors.New(line(err.Error(), maxFailure))
+		// What a script throws may be an empty text, and is an error nonetheless.
+		return errors.New(cmp.Or(line(err.Error(), maxFailure), "it failed, and does not say why"))
 	}
 	return nil
 }

@@ -52,6 +52,24 @@ func TestWhatAnAskGivesBack(t *testing.T) {
 	}
 }
 
+// A script that fails without a word has failed, and begins anew as any other.
+func TestAFailureWithoutAWord(t *testing.T) {
+	e := engine(t, Config{Workers: 1})
+	for _, row := range []struct{ does, fails, says string }{
+		{"it throws an error", `throw new Error("no")`, "no"},
+		{"it rejects with a word", `return Promise.reject("no")`, "no"},
+		{"it rejects with an empty text", `return Promise.reject("")`, "does not say why"},
+	} {
+		s := set(t, e, asks("m", `(() => { let calls = 0; return () => { if (++calls === 2) { `+row.fails+` } return JSON.stringify({decision: "block", check: 0, reason: "" + calls}) } })()`))
+		for _, want := range []string{"1", "", "1", ""} {
+			v := s.Check(t.Context(), bash("ls"))
+			if v.Reason != want || (v.Failure == "") != (want != "") || want == "" && !strings.Contains(v.Failure, row.says) {
+				t.Errorf("%s: got %q (%s), want %q", row.does, v.Reason, v.Failure, want)
+			}
+		}
+	}
+}
+
 // What is read once for all is made anew for each: what one check does to the call
 // that it is told of is not seen by the next, nor by the next module or call.
 func TestWhatACheckDoesToItsInputStaysThere(t *testing.T) {
