@@ -8,10 +8,10 @@ import (
 )
 
 // holding is a module that holds so many MiB as soon as it loads.
-func holding(name string, mib int, ask string) Source {
+func holding(name string, n int, ask string) Source {
 	m := asks(name, ask)
 	m.Level = LevelProject
-	m.Code = fmt.Sprintf(`var held = []; for (let i = 0; i < %d; i++) held.push(new Uint8Array(1 << 20)); `, mib) + m.Code
+	m.Code = fmt.Sprintf(`var held = []; for (let i = 0; i < %d; i++) held.push(new Uint8Array(%d)); `, n, mib) + m.Code
 	return m
 }
 
@@ -60,11 +60,11 @@ func TestACheckHasTheMemoryOfAWorker(t *testing.T) {
 		want  Decision
 	}{
 		{"what a worker has", 150, Block},
-		{"more than a worker has", 1000, Request},
+		{"more than a worker has", 4000, Request},
 	} {
 		t.Run(row.does, func(t *testing.T) {
 			e := engine(t, Config{Workers: 1, CallTime: 5 * time.Second})
-			takes := module("fleet", checkJS{name: "no", body: fmt.Sprintf(`const held = []; for (let i = 0; i < %d; i++) held.push(new Uint8Array(1 << 20)); return {block: "no"}`, row.takes)})
+			takes := module("fleet", checkJS{name: "no", body: fmt.Sprintf(`const held = []; for (let i = 0; i < %d; i++) held.push(new Uint8Array(%d)); return {block: "no"}`, row.takes, mib)})
 			var both []Source
 			for i := range 5 {
 				both = append(both, holding(fmt.Sprint("big", i), 80, saysNothing))
