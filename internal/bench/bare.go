@@ -19,6 +19,8 @@ type BareCall struct {
 	Call     Call
 	Decision protocol.Decision
 	Links    int
+	// Dutiful: it looks up and tells what every gate must; see duties.
+	Dutiful bool
 }
 
 // ServeBare answers calls on the node of subjects as a gate would that neither
@@ -27,13 +29,19 @@ type BareCall struct {
 // "recorded before answered" costs.
 //
 // With links it asks one after another before: k + 1 raw round trips and the
-// record. The connection is a gate's.
+// record. The dutiful one does its duties besides. The connection is a gate's.
 func ServeBare(nc *nats.Conn, subjects protocol.Subjects, calls ...BareCall) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
-	b := &bare{nc: nc, js: js, subjects: subjects}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	decisions, err := js.Stream(ctx, protocol.StreamDecisions)
+	if err != nil {
+		return fmt.Errorf("opening stream %s: %w", protocol.StreamDecisions, err)
+	}
+	b := &bare{nc: nc, js: js, decisions: decisions, subjects: subjects}
 	for _, c := range calls {
 		road, err := b.road(c)
 		if err != nil {
@@ -47,10 +55,11 @@ func ServeBare(nc *nats.Conn, subjects protocol.Subjects, calls ...BareCall) err
 }
 
 type bare struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	subjects protocol.Subjects
-	roads    []road
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	decisions jetstream.Stream
+	subjects  protocol.Subjects
+	roads     []road
 }
 
 // road is what a bare gate sends for one call, but for the ask's id.
@@ -58,6 +67,7 @@ type road struct {
 	asks, subject, body, request form
 	input                        []byte
 	links                        []string
+	duties                       *duties // nil: none
 }
 
 func (b *bare) road(c BareCall) (road, error) {
@@ -96,7 +106,10 @@ func (b *bare) chain(r *road, c BareCall) error {
 		return err
 	}
 	r.request = newForm(request, d.Ask)
-	return nil
+	if c.Dutiful {
+		r.duties, err = newDuties(b.subjects, d)
+	}
+	return err
 }
 
 // serve leaves unanswered whatever fails: whoever asks fails with it.
@@ -117,12 +130,20 @@ func (b *bare) serve(m *nats.Msg) {
 			return
 		}
 		_ = m.Respond(record)
+		if r.duties != nil {
+			_ = r.duties.closed.tell(b.js, id)
+		}
 		return
 	}
 }
 
 // walk asks the links of a road.
 func (b *bare) walk(ctx context.Context, r road, id string) error {
+	if r.duties != nil {
+		if err := r.duties.before(ctx, b, id); err != nil {
+			return err
+		}
+	}
 	for _, link := range r.links {
 		if _, err := request(ctx, b.nc, link, r.request.with(id)); err != nil {
 			return err

@@ -46,6 +46,11 @@ func ChainInput(place int) jsontext.Value {
 
 func command(place int) string { return "make bench-" + strconv.Itoa(place) }
 
+// DutifulInput is the call about which a bare gate that does its duties asks k links.
+func DutifulInput(k int) jsontext.Value {
+	return jsontext.Value(`{"command":"make dutiful-` + strconv.Itoa(k) + `"}`)
+}
+
 // ServeLink runs an instant link: it answers without thinking, and says nothing
 // else. It reads no more of a request than which ask it is about and which call.
 func ServeLink(nc *nats.Conn, subjects protocol.Subjects, place int) error {

@@ -42,8 +42,8 @@ func Bench(env *Env) *cobra.Command {
 measures there, in rounds that take turns: a raw request and reply; the bare "ask, record, answer",
 by a gate that neither reads nor rules; an ask that a rule decides; and asks that the 1st, 2nd, 3rd
 and 5th link of a chain decide, whose links answer at once, each beside the bare chain: as many round
-trips to links, by a gate that does nothing else, and the record. The disk is synced at every record,
-as 'assent up' does. All callers share one connection, as the agents of one machine may. Ratios hold on a busy
+trips to links, by a gate that does nothing else, and the record; and beside the same by a gate that
+also looks up and tells what each gate must. The disk is synced at every record, as 'assent up' does. All callers share one connection, as the agents of one machine may. Ratios hold on a busy
 machine, single figures do not. Below the figures stand those that Assent is held to
 (docs/performance.md): NOT KEPT says that one is over its limit, and changes no exit code.
 

@@ -197,13 +197,13 @@ func (c *benchCommand) works(ctx context.Context, ours, bare *benchPlace) ([]ben
 	return sideBySide(works, least), err
 }
 
-// sideBySide puts each bare work before the one that it is the least of, so that
-// the two are measured in the same moments.
-func sideBySide(works, least []bench.Work) []bench.Work {
+// sideBySide puts the bare works before the one that they are the least of, so that
+// they are measured in the same moments.
+func sideBySide(works []bench.Work, least [][]bench.Work) []bench.Work {
 	out := works[:1:1] // the raw round trip has none
 	for i, w := range works[1:] {
 		if i < len(least) {
-			out = append(out, least[i])
+			out = append(out, least[i]...)
 		}
 		out = append(out, w)
 	}
@@ -229,7 +229,7 @@ func (p *benchPlace) raw(ctx context.Context, call bench.Call, d protocol.Decisi
 
 // bare is the gate that neither reads nor rules, on a node of its own, and what it
 // is asked: d answers the call that a rule decides, chains those of the links.
-func (p *benchPlace) bare(ctx context.Context, d protocol.Decision, chains []protocol.Decision) ([]bench.Work, error) {
+func (p *benchPlace) bare(ctx context.Context, d protocol.Decision, chains []protocol.Decision) ([][]bench.Work, error) {
 	gate, err := p.connect(ctx, protocol.RoleGate, "bench")
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (p *benchPlace) bare(ctx context.Context, d protocol.Decision, chains []pro
 	if err != nil {
 		return nil, err
 	}
-	works, calls := []bench.Work{call.Work(bench.Bare)}, []bench.BareCall{{Call: call, Decision: d}}
+	works, calls := [][]bench.Work{{call.Work(bench.Bare)}}, []bench.BareCall{{Call: call, Decision: d}}
 	if len(chains) > 0 {
 		if err := p.links(ctx); err != nil {
 			return nil, err
@@ -250,11 +250,16 @@ func (p *benchPlace) bare(ctx context.Context, d protocol.Decision, chains []pro
 	}
 	for i, d := range chains {
 		k := bench.Chains[i]
-		call, err := asker.Call("bash", bench.ChainInput(k))
+		plain, err := asker.Call("bash", bench.ChainInput(k))
 		if err != nil {
 			return nil, err
 		}
-		works, calls = append(works, call.Work(bench.BareChain(k))), append(calls, bench.BareCall{Call: call, Decision: d, Links: k})
+		dutiful, err := asker.Call("bash", bench.DutifulInput(k))
+		if err != nil {
+			return nil, err
+		}
+		works = append(works, []bench.Work{plain.Work(bench.BareChain(k)), dutiful.Work(bench.DutifulChain(k))})
+		calls = append(calls, bench.BareCall{Call: plain, Decision: d, Links: k}, bench.BareCall{Call: dutiful, Decision: d, Links: k, Dutiful: true})
 	}
 	return works, bench.ServeBare(gate, p.subjects, calls...)
 }
