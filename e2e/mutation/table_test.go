@@ -28,6 +28,7 @@ var table = []mutation{
 			{rules + "/grant.go", "if plain.Action != Ask || len(grants) == 0", "if plain.Action == Allow || len(grants) == 0"},
 			{rules + "/grant.go", "s.clamped != \"\" || e.Action != Ask ||", "s.clamped != \"\" || e.Action == Allow ||"},
 			{gate + "/granted.go", "if r.ruling.Action != policy.Ask || ", "if "},
+			{gate + "/open.go", "if r.settled() {\n\t\treturn r, reply{}, nil", "if r.snapshot == nil {\n\t\treturn r, reply{}, nil"},
 		},
 		gate, "TestAGrantLiftsNothingButAnAsk", "want denied_by_rule"},
 	{1, "a module's block is a request",
