@@ -130,6 +130,9 @@ func (c *caller) attempt(ctx context.Context, info *Info, most Usage, say func(c
 	if raw := new(sdkError); errors.As(err, &raw) {
 		err = c.failure(ctx, x, raw.err)
 	}
+	if err == nil && x.garbled() {
+		t, err = turn{}, fmt.Errorf("%w: the reply is no JSON", ErrMalformed)
+	}
 	t.usage = Usage{max(t.usage.Input, 0), max(t.usage.Output, 0)} // tokens that a server gives back would buy more calls
 	info.Usage = info.Usage.plus(t.usage)
 	settle(x.used(t.usage, most))

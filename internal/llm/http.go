@@ -75,6 +75,11 @@ func (x *exchange) used(told, most Usage) Usage {
 	return most
 }
 
+// garbled says whether there was a reply that is not JSON from its first byte to its
+// last. An SDK may find an answer in it all the same: what is broken behind that it
+// does not read.
+func (x *exchange) garbled() bool { return x.status != 0 && !json.Valid(x.body) }
+
 // wholeReplies reads every reply to its end before it hands it on: a connection
 // that breaks in the middle is then an error of the transport, not of the JSON.
 type wholeReplies struct{ next *http.Transport }
