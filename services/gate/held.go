@@ -70,9 +70,6 @@ func (h *held) end() (stored bool) {
 	return h.current.Revision != 0
 }
 
-// stored says whether the ask is in the bucket.
-func (h *held) stored() bool { return h.item().Revision != 0 }
-
 // putToPerson notes the terminal's word that a person is asked. It reaches the
 // entry with the next change, should the terminal not have written it there:
 // whoever takes the ask over must know.
